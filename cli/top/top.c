@@ -133,26 +133,30 @@ static unsigned plain_width(void)
         return !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col ? size.ws_col : PLAIN_CELLS;
 }
 
-static int print_once(struct top *top)
+static int print_frame(struct top *top)
 {
         struct frame frame = frame_plain(plain_width());
-        struct bytes json = { 0 };
         int r;
 
-        if (top->cli->json)
-                r = report_write(&top->snapshot, &json);
-        else
-                view_draw(&top->view, &frame);
-        if (!top->cli->json)
-                r = frame.result;
+        view_draw(&top->view, &frame);
+        r = frame.result ? frame.result : screen_raw(frame.text.at, frame.text.count);
+        if (frame.result)
+                say("out of memory");
+        frame_deinit(&frame);
+        return r ? CLI_FAILED : CLI_GOOD;
+}
+
+static int print_report(struct top *top)
+{
+        struct bytes json = { 0 };
+        int r = report_write(&top->snapshot, &json);
+
         if (r)
                 say("out of memory");
-        r = r                ? CLI_FAILED
-            : top->cli->json ? screen_raw(json.at, json.count)
-                             : screen_raw(frame.text.at, frame.text.count);
-        frame_deinit(&frame);
+        else
+                r = screen_raw(json.at, json.count);
         bytes_deinit(&json);
-        return r;
+        return r ? CLI_FAILED : CLI_GOOD;
 }
 
 /* Rates need a second look; if no stream runs, there are none. */
@@ -164,7 +168,9 @@ static int run_once(struct top *top)
                 poll(NULL, 0, (int)top->interval_ms);
                 r = look_and_read(top);
         }
-        return r ? r : print_once(top);
+        if (r)
+                return r;
+        return top->cli->json ? print_report(top) : print_frame(top);
 }
 
 /* ---- the screen ---- */

@@ -49,22 +49,26 @@ static void label(struct frame *frame, const char *text)
 
 /* ---- the daemon ---- */
 
-static void draw_title(const struct view *view, struct frame *frame)
+static void add_facts(const struct json_document *status, struct frame *frame)
 {
-        const struct json_document *status = view->snapshot->status;
         uint32_t model = json_member(status, 0, "model");
         char up[AMOUNT_BYTES], size[AMOUNT_BYTES];
+
+        frame_add(frame, FRAME_PLAIN, "  %s (%s, %s)  %s  %s, up %s",
+                  status_text(status, model, "name"), status_text(status, model, "quantisation"),
+                  amount_bytes(status_member(status, model, "bytes"), size),
+                  status_text(status, model, "backend"), status_text(status, 0, "version"),
+                  amount_uptime((uint64_t)status_top_number(status, "uptime_s"), up));
+}
+
+static void draw_title(const struct view *view, struct frame *frame)
+{
         size_t clock = view->clock ? strlen(view->clock) : 0;
 
         frame_line_style(frame, FRAME_TITLE);
         frame_add(frame, FRAME_PLAIN, "samovar top");
-        if (status)
-                frame_add(frame, FRAME_PLAIN, "  %s (%s, %s)  %s  %s, up %s",
-                          status_text(status, model, "name"),
-                          status_text(status, model, "quantisation"),
-                          amount_bytes(status_member(status, model, "bytes"), size),
-                          status_text(status, model, "backend"), status_text(status, 0, "version"),
-                          amount_uptime((uint64_t)status_top_number(status, "uptime_s"), up));
+        if (view->snapshot->status)
+                add_facts(view->snapshot->status, frame);
         if (view->paused)
                 frame_add(frame, FRAME_PLAIN, "  paused");
         if (clock && frame->cell + clock < frame->columns)
