@@ -235,27 +235,35 @@ static void draw_speed(const struct view *view, struct frame *frame)
         frame_end_line(frame);
 }
 
+/* The third one needs a wide screen. */
+static unsigned quantiles_shown(const struct frame *frame)
+{
+        return frame->columns >= 120 ? 3 : 2;
+}
+
 static void add_quantiles(const struct view *view, struct frame *frame, const char *name,
                           const char *histogram)
 {
         static const double parts[] = { 0.5, 0.95, 0.99 };
         const struct json_document *status = view->snapshot->status;
+        bool counted = status_quantile(status, histogram, 0.5) >= 0;
         char text[AMOUNT_BYTES];
 
-        frame_add(frame, FRAME_PLAIN, "%s ", name);
-        if (status_quantile(status, histogram, 0.5) < 0)
+        frame_add(frame, FRAME_PLAIN, "  %s ", name);
+        if (!counted)
                 frame_add(frame, FRAME_PLAIN, "-");
-        for (size_t i = 0; i < 3 && status_quantile(status, histogram, 0.5) >= 0; i++)
+        for (unsigned i = 0; counted && i < quantiles_shown(frame); i++)
                 frame_add(frame, FRAME_PLAIN, "%s%s", i ? "/" : "",
                           amount_duration(status_quantile(status, histogram, parts[i]), text));
-        frame_add(frame, FRAME_PLAIN, "  ");
 }
 
 static void draw_latency(const struct view *view, struct frame *frame)
 {
         label(frame, "latency");
         if (view->snapshot->sees_all) {
-                add_quantiles(view, frame, "p50/95/99 first", "time_to_first_token_seconds");
+                frame_add(frame, FRAME_PLAIN, "%s",
+                          quantiles_shown(frame) == 3 ? "p50/p95/p99" : "p50/p95");
+                add_quantiles(view, frame, "first", "time_to_first_token_seconds");
                 add_quantiles(view, frame, "next", "inter_token_latency_seconds");
                 add_quantiles(view, frame, "whole", "e2e_request_latency_seconds");
                 add_quantiles(view, frame, "queued", "request_queue_time_seconds");
@@ -272,19 +280,18 @@ static void draw_user(const struct view *view, struct frame *frame, const struct
 {
         double total = number(view, "blocks", "total"), slots = number(view, "limits", "max_seqs");
         double has = user->blocks / (total > 0 ? total : 1);
-        char text[64];
 
         frame_column(frame, user->user, frame->columns >= 110 ? 24 : 12, false);
         frame_add(frame, FRAME_PLAIN, " ");
         add_bar(frame, has, 10, style_of_part(has));
-        snprintf(text, sizeof(text), "%3.0f%% pool", 100 * has);
-        frame_add(frame, FRAME_PLAIN, "%s +%.0f%% cached", text,
+        frame_add(frame, FRAME_PLAIN, "%.0f%% of pool, %.0f%% cached", 100 * has,
                   100 * user->cached / (total > 0 ? total : 1));
         if (slots > 0)
-                frame_add(frame, FRAME_PLAIN, ", %.0f of %.0f slots", user->running, slots);
-        frame_add(frame, FRAME_PLAIN, ", %.0f waiting", user->waiting);
+                frame_add(frame, FRAME_PLAIN, ", %.0f/%.0f slots", user->running, slots);
+        if (user->waiting > 0)
+                frame_add(frame, FRAME_WARNING, ", %.0f wait", user->waiting);
         if (user->rate > 0)
-                frame_add(frame, FRAME_PLAIN, ", %.1f tok/s", user->rate);
+                frame_add(frame, FRAME_PLAIN, ", %.1f/s", user->rate);
         if (user->handles > 0)
                 frame_add(frame, FRAME_PLAIN, ", %.0f handle%s", user->handles,
                           plural((uint64_t)user->handles));
