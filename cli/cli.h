@@ -22,6 +22,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "cli/doctor/options.h"
 #include "cli/top/options.h"
 #include "json/bytes.h"
 
@@ -72,6 +73,7 @@ struct cli {
         uint64_t resume_id;   /* of that stream; 0: none */
         uint64_t number;      /* cancel: the stream or handle */
         struct top_options top;
+        struct doctor_options doctor;
         uint32_t from; /* attach: the first record wanted */
         const char *stops[SMV_STOPS_MAX];
         const char *bans[SMV_BANNED_TEXTS_MAX];

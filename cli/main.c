@@ -1,4 +1,5 @@
 #include "cli/cli.h"
+#include "cli/doctor/doctor.h"
 #include "cli/top/top.h"
 
 #include <errno.h>
@@ -219,6 +220,16 @@ static int serve(struct cli *cli)
         return r ? r : run(cli);
 }
 
+/* Everything but commands that look at this machine alone. */
+static int run_with_daemon(struct cli *cli)
+{
+        int r = needs_input(cli) ? cli_input(cli) : 0;
+
+        if (r)
+                return r;
+        return cli->file ? cli_render_template(cli) : serve(cli);
+}
+
 int main(int argc, char **argv)
 {
         struct cli cli = { 0 };
@@ -234,10 +245,10 @@ int main(int argc, char **argv)
         r = cli_flags(&cli, argc, argv);
         if (!r && cli.command == CLI_INSPECT)
                 r = run_inspect(&cli);
-        if (!r && needs_input(&cli))
-                r = cli_input(&cli);
-        if (!r)
-                r = cli.file ? cli_render_template(&cli) : serve(&cli);
+        else if (!r && cli.command == CLI_DOCTOR)
+                r = cli_doctor(&cli);
+        else if (!r)
+                r = run_with_daemon(&cli);
 
         smv_close(cli.client);
         if (cli.child)
