@@ -15,7 +15,7 @@ const char *amount_bytes(double count, char to[AMOUNT_BYTES]);
 const char *amount_duration(double seconds, char to[AMOUNT_BYTES]);
 /* The time since a start: "45 s", "12 min", "3 h 5 min", "4 days 2 h". */
 const char *amount_uptime(uint64_t seconds, char to[AMOUNT_BYTES]);
-/* The same for a column of a table, with its two largest units: "45s", "3m12s", "2h05m", "4d03h". */
+/* The same for a column of a table, with two units: "45s", "3m12s", "2h05m", "4d03h". */
 const char *amount_age(uint64_t ms, char to[AMOUNT_BYTES]);
 
 #endif

@@ -60,10 +60,22 @@ static void read_status(const char *json, struct daemon_facts *daemon)
         json_free(status);
 }
 
+/* Tells a person why nothing is printed yet. */
+static void on_wait(void *arg, const struct smv_problem *why, uint32_t wait_ms)
+{
+        bool *said = arg;
+
+        (void)wait_ms;
+        if (!*said && isatty(STDERR_FILENO))
+                say("waiting for the daemon (--timeout): %s", why->message);
+        *said = true;
+}
+
 void ask_daemon(const struct cli *cli, struct machine *machine)
 {
         struct daemon_facts *daemon = &machine->daemon;
         struct smv_client *client = NULL;
+        bool said = false;
         struct smv_connect options = {
                 SMV_SIZE(smv_connect),
                 .socket = cli->socket,
@@ -74,6 +86,8 @@ void ask_daemon(const struct cli *cli, struct machine *machine)
                 .principal = cli->principal,
                 .transport = SMV_TRANSPORT_SOCKET,
                 .while_stopping = 1,
+                .on_wait = on_wait,
+                .on_wait_arg = &said,
                 .reply_timeout_ms = (int)cli->wait_s * 1000,
         };
         const char *json, *socket;

@@ -88,7 +88,7 @@ void check_gpu(const struct machine *machine, struct finding *finding)
         }
 }
 
-/* The version behind "Kernel Module" in a line like "NVRM version: ... Kernel Module  580.65.06". */
+/* The version in a line like "NVRM version: ... Kernel Module  580.65.06". */
 static bool find_version(const char *text, char to[32], unsigned *ret_main)
 {
         const char *at = strstr(text, "Module");

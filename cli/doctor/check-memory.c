@@ -20,7 +20,7 @@ static double meminfo(const char *text, const char *word)
         return machine_line_number(text, word, &kib) ? (double)kib * 1024 : 0;
 }
 
-/* The model that memory is compared with: that of --model; else the daemon's, which has it already. */
+/* Compares with the model of --model.  That of the daemon is in memory already. */
 static void compare_model(const struct machine *machine, double available, struct finding *finding)
 {
         char text[AMOUNT_BYTES];

@@ -51,8 +51,10 @@ static void read_value(const char *text, const char *name, char *to, size_t byte
 
         to[0] = '\0';
         at = line ? strchr(line, ':') : NULL;
-        if (at)
-                snprintf(to, bytes, "%.*s", (int)strcspn(at + 1, "\n"), at + 1 + (at[1] == ' '));
+        if (!at)
+                return;
+        at += 1 + (at[1] == ' ');
+        snprintf(to, bytes, "%.*s", (int)strcspn(at, "\n"), at);
 }
 
 void check_instructions(const struct machine *machine, struct finding *finding)

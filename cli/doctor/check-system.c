@@ -1,4 +1,4 @@
-/* What the system allows: descriptors, system calls, containers, disk and clock. */
+/* The limits of the system: descriptors, system calls, containers, disk and clock. */
 #include "cli/doctor/checks.h"
 
 #include <errno.h>

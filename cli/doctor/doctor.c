@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include "cli/doctor/checks.h"
@@ -10,10 +11,12 @@
 #include "json/builder.h"
 
 #define LINE_BYTES 1200
+#define INDENT     22u /* of findings */
 
 struct printing {
         struct screen screen;
         bool coloured;
+        unsigned width;    /* of the terminal; 0: lines are not broken */
         const char *topic; /* of the last row */
         unsigned counts[VERDICT_COUNT];
 };
@@ -31,6 +34,34 @@ static int print_verdict(const struct printing *printing, enum verdict verdict)
         return screen_raw(text, strlen(text));
 }
 
+/*
+ * Prints a text that begins at that cell, and breaks its lines at blanks.  A file gets one line, so
+ * that programs for lines find all of it.
+ */
+static int print_wrapped(struct printing *printing, const char *text, unsigned indent)
+{
+        unsigned width = printing->width > indent + 20 ? printing->width - indent : 0;
+        char line[LINE_BYTES];
+        int r = 0;
+
+        while (!r && *text) {
+                size_t bytes = strlen(text);
+
+                if (width && bytes > width) {
+                        for (bytes = width; bytes && text[bytes] != ' ';)
+                                bytes--;
+                        for (bytes = bytes ? bytes : width; (text[bytes] & 0xc0) == 0x80;)
+                                bytes--; /* not within a character */
+                }
+                snprintf(line, sizeof(line), "%.*s\n%*s", (int)bytes, text,
+                         text[bytes] ? (int)indent : 0, "");
+                text += bytes;
+                text += strspn(text, " ");
+                r = screen_text(&printing->screen, line, strlen(line));
+        }
+        return r;
+}
+
 static int print_row(struct printing *printing, const struct check *check,
                      const struct finding *finding)
 {
@@ -45,12 +76,16 @@ static int print_row(struct printing *printing, const struct check *check,
         printing->counts[finding->verdict]++;
         if (!r)
                 r = print_verdict(printing, finding->verdict);
-        snprintf(line, sizeof(line), "%-12s  %s\n", check->name, finding->found);
+        snprintf(line, sizeof(line), "%-12s  ", check->name);
         if (!r)
                 r = screen_text(&printing->screen, line, strlen(line));
-        snprintf(line, sizeof(line), "%22s-> %s\n", "", finding->advice);
+        if (!r)
+                r = print_wrapped(printing, finding->found, INDENT);
+        snprintf(line, sizeof(line), "%*s-> ", (int)INDENT, "");
         if (!r && *finding->advice)
                 r = screen_text(&printing->screen, line, strlen(line));
+        if (!r && *finding->advice)
+                r = print_wrapped(printing, finding->advice, INDENT + 3);
         return r;
 }
 
@@ -58,10 +93,13 @@ static int print_table(const struct machine *machine)
 {
         const char *no_colour = getenv("NO_COLOR");
         struct printing printing = { 0 };
+        struct winsize size;
         char line[LINE_BYTES];
         int r = 0;
 
         screen_open(&printing.screen, STDOUT_FILENO);
+        if (printing.screen.terminal && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size))
+                printing.width = size.ws_col;
         printing.coloured = printing.screen.terminal && !(no_colour && *no_colour);
         for (size_t i = 0; i < check_count && !r; i++) {
                 struct finding finding = { 0 };

@@ -6,8 +6,8 @@
 #include "cli/doctor/machine.h"
 
 /*
- * Fills in the facts of this machine.  Asks the daemon, systemctl and samovar-http, each for as long
- * as --timeout says at most; says on stderr, if that is a terminal, what it waits for.
+ * Fills in the facts of this machine.  Asks the daemon, for as long as --timeout says, and then
+ * systemctl and samovar-http.
  */
 void machine_here(const struct cli *cli, struct machine *ret_machine);
 

@@ -15,7 +15,7 @@
 #define MACHINE_PATH   512u
 #define MACHINE_GROUPS 64u
 
-/* What a daemon at the socket has answered. */
+/* The answer of the daemon at the socket. */
 struct daemon_facts {
         int result;        /* 0, or a negative errno */
         char message[256]; /* why not */
@@ -25,7 +25,7 @@ struct daemon_facts {
         bool loading, stopping;
 };
 
-/* What came back from GET /health at an address of samovar-http. */
+/* The answer to GET /health at an address of samovar-http. */
 struct http_facts {
         const char *address; /* "127.0.0.1" or "::1" */
         int result;          /* the status, or a negative errno */

@@ -1,4 +1,4 @@
-/* What the flags of `samovar doctor` say. */
+/* The values of the flags of `samovar doctor`. */
 #ifndef CLI_DOCTOR_OPTIONS_H
 #define CLI_DOCTOR_OPTIONS_H
 

@@ -1,4 +1,4 @@
-/* What the flags of `samovar top` say. */
+/* The values of the flags of `samovar top`. */
 #ifndef CLI_TOP_OPTIONS_H
 #define CLI_TOP_OPTIONS_H
 

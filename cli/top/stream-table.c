@@ -78,7 +78,7 @@ static void add_rate(const struct stream_row *row, char *to)
                 snprintf(to, TEXT_BYTES, "-");
 }
 
-/* What the column has for the row. */
+/* The text of the row in that column. */
 static const char *field(const struct view *view, const struct stream_row *row, enum column column,
                          char to[TEXT_BYTES])
 {

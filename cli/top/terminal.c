@@ -11,7 +11,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* The alternate screen, no cursor, and no new line at the end of a full line; and all of it back. */
+/* The alternate screen, no cursor, and no wrapping of long lines; and all of it back. */
 static const char enter[] = "\x1b[?1049h\x1b[?25l\x1b[?7l\x1b[2J";
 static const char leave[] = "\x1b[m\x1b[?7h\x1b[?25h\x1b[?1049l";
 

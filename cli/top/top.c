@@ -365,7 +365,7 @@ static void on_news(struct top *top, enum link_news news)
                 tell(top, top->link.ended);
                 top->look_ms = link_clock_ms();
         } else if (news == LINK_LOST) {
-                /* What is left of the daemon's streams and users is not true any more. */
+                /* Its streams and users are gone with it. */
                 snapshot_deinit(&top->snapshot);
                 top->view.selected = top->view.ending = 0;
         } else if (!top->view.paused && take_snapshot(top, why)) {

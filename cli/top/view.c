@@ -205,7 +205,7 @@ static const char *curve_cell(const struct view *view, double part)
         return view->unicode ? blocks[level] : letters[level];
 }
 
-/* The last rates, one cell each, up to the end of the line.  The largest one has the full height. */
+/* The last rates, a cell each, up to the end of the line.  The largest has the full height. */
 static void add_curve(const struct view *view, struct frame *frame)
 {
         unsigned cells = frame->columns > frame->cell ? frame->columns - frame->cell : 0;
