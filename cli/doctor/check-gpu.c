@@ -97,7 +97,7 @@ static bool find_version(const char *text, char to[32], unsigned *ret_main)
                 unsigned minor;
                 int n = 0;
 
-                if (isspace((unsigned char)at[-1]) &&
+                if (isspace((unsigned char)at[-1]) && isdigit((unsigned char)*at) &&
                     sscanf(at, "%u.%u%n", ret_main, &minor, &n) == 2) {
                         snprintf(to, 32, "%.*s", (int)strcspn(at, " \t\n"), at);
                         return true;

@@ -164,7 +164,7 @@ void check_huge_pages(const struct machine *machine, struct finding *finding)
                 find(finding, VERDICT_OK, "%s: weights and the pool get them", on + 1);
                 return;
         }
-        find(finding, VERDICT_WARN, "%s", on ? on + 1 : "unknown");
+        find(finding, VERDICT_WARN, "%s", on && on[1] ? on + 1 : "unknown");
         advise(finding, "weights are read slower; as root: echo madvise > "
                         "/sys/kernel/mm/transparent_hugepage/enabled");
 }

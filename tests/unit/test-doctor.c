@@ -424,20 +424,26 @@ static void the_instruction_set_follows_from_the_features(void **state)
 /* The backend asks the processor itself; the doctor reads a file of the kernel. */
 static void the_doctor_and_the_backend_choose_the_same(void **state)
 {
-        struct kernels_conf conf = { .name = "cpu", .threads = 1 };
+        struct kernels_conf conf = { .threads = 1,
+                                     .isa = "auto",
+                                     .rows_max = 4,
+                                     .slots_max = 1,
+                                     .pages_max = 1,
+                                     .vocab_max = 16,
+                                     .wants_max = 4 };
         struct machine here = { .root = "", .daemon = { .result = -ENOENT } };
         struct finding finding = { 0 };
         struct kernels *kernels;
-        char wanted[96], errtext[256];
+        char wanted[96];
 
         (void)state;
-        assert_int_equal(kernels_open(&conf, &kernels, errtext, sizeof(errtext)), 0);
+        assert_int_equal(kernels_open("cpu", &conf, &kernels), 0);
         snprintf(wanted, sizeof(wanted), "the cpu backend chooses %s",
                  strchr(kernels->name, '/') + 1);
         check_instructions(&here, &finding);
         if (!strstr(finding.found, wanted))
                 fail_msg("%s is not in: %s", wanted, finding.found);
-        kernels_close(kernels);
+        kernels->close(kernels);
 }
 
 static void slow_instructions_are_a_warning(void **state)
