@@ -91,8 +91,10 @@ void check_gpu(const struct machine *machine, struct finding *finding)
 /* The version in a line like "NVRM version: ... Kernel Module  580.65.06". */
 static bool find_version(const char *text, char to[32], unsigned *ret_main)
 {
-        const char *at = strstr(text, "Module");
+        static const char before[] = "Module";
+        const char *at = strstr(text, before);
 
+        at = at ? at + sizeof(before) - 1 : NULL;
         for (; at && *at && *at != '\n'; at++) {
                 unsigned minor;
                 int n = 0;
