@@ -78,9 +78,16 @@ static void add_rate(const struct stream_row *row, char *to)
                 snprintf(to, TEXT_BYTES, "-");
 }
 
+static const char *short_class(const struct stream_row *row)
+{
+        return !strcmp(row->priority, "interactive")  ? "inter."
+               : !strcmp(row->priority, "background") ? "backg."
+                                                      : row->priority;
+}
+
 /* The text of the row in that column. */
 static const char *field(const struct view *view, const struct stream_row *row, enum column column,
-                         char to[TEXT_BYTES])
+                         unsigned width, char to[TEXT_BYTES])
 {
         char age[AMOUNT_BYTES];
 
@@ -88,7 +95,7 @@ static const char *field(const struct view *view, const struct stream_row *row, 
         case COLUMN_USER:
                 return row->user;
         case COLUMN_CLASS:
-                return row->priority;
+                return width < columns[COLUMN_CLASS].full ? short_class(row) : row->priority;
         case COLUMN_STATE:
                 return row->state;
         case COLUMN_PREFILL:
@@ -158,7 +165,7 @@ static void draw_row(const struct view *view, struct frame *frame, const struct 
                         snprintf(cell, sizeof(cell), "%-8.8s", row->state);
                         frame_add(frame, style_of(row), "%s", cell);
                 } else {
-                        frame_column(frame, field(view, row, column, text), width,
+                        frame_column(frame, field(view, row, column, width, text), width,
                                      columns[column].right);
                 }
                 frame_add(frame, FRAME_PLAIN, " ");

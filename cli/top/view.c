@@ -12,7 +12,8 @@
 
 #define LABEL_CELLS 9u
 #define BAR_MAX     60u
-#define FOOT_LINES  2u /* the selected stream, and the keys */
+#define HIGH_ROWS   36u /* screens with so many have space for a curve of several lines */
+#define FOOT_LINES  2u  /* the selected stream, and the keys */
 
 /* How much of the daemon fits above the streams. */
 enum detail {
@@ -194,19 +195,23 @@ static void draw_slots(const struct view *view, struct frame *frame)
 
 /* ---- speed and latency ---- */
 
+/* A cell that is filled from below by a part: 0 to 1, or beyond. */
 static const char *curve_cell(const struct view *view, double part)
 {
         static const char *const blocks[] = { "\u2581", "\u2582", "\u2583", "\u2584",
                                               "\u2585", "\u2586", "\u2587", "\u2588" };
         static const char *const letters[] = { "_", ".", ",", "-", "=", "+", "*", "#" };
-        unsigned level = (unsigned)(part * 7 + 0.5);
+        unsigned level = part > 0 ? (unsigned)(part * 7 + 0.5) : 0;
 
         level = level > 7 ? 7 : level;
         return view->unicode ? blocks[level] : letters[level];
 }
 
-/* The last rates, a cell each, up to the end of the line.  The largest has the full height. */
-static void add_curve(const struct view *view, struct frame *frame)
+/*
+ * Row `row` of a curve of `height` rows, the highest first: the last rates, a cell each, up to the
+ * end of the line.  The largest of them has the full height.
+ */
+static void add_curve(const struct view *view, struct frame *frame, unsigned row, unsigned height)
 {
         unsigned cells = frame->columns > frame->cell ? frame->columns - frame->cell : 0;
         unsigned count = view->history_count < cells ? view->history_count : cells;
@@ -215,9 +220,24 @@ static void add_curve(const struct view *view, struct frame *frame)
 
         for (unsigned i = 0; i < count; i++)
                 largest = from[i] > largest ? from[i] : largest;
-        for (unsigned i = 0; i < count; i++)
+        for (unsigned i = 0; i < count; i++) {
+                double part = largest > 0 ? from[i] / largest * height - (height - 1 - row) : 0;
+
                 frame_add(frame, FRAME_GOOD, "%s",
-                          curve_cell(view, largest > 0 ? from[i] / largest : 0));
+                          part > 0 || row + 1 == height ? curve_cell(view, part) : " ");
+        }
+}
+
+/* A high screen has a higher curve, in lines of its own. */
+static void draw_curve(const struct view *view, struct frame *frame)
+{
+        unsigned height = frame->rows >= 50 ? 6 : 3;
+
+        for (unsigned row = 0; row < height; row++) {
+                frame_skip_to(frame, LABEL_CELLS);
+                add_curve(view, frame, row, height);
+                frame_end_line(frame);
+        }
 }
 
 static void draw_speed(const struct view *view, struct frame *frame)
@@ -230,9 +250,13 @@ static void draw_speed(const struct view *view, struct frame *frame)
                           number(view, "rates", "tokens_in_per_s"));
         if (!view->snapshot->sees_all)
                 frame_add(frame, FRAME_PLAIN, " of your streams");
-        frame_add(frame, FRAME_PLAIN, " ");
-        add_curve(view, frame);
+        if (!frame->plain && frame->rows < HIGH_ROWS) {
+                frame_add(frame, FRAME_PLAIN, " ");
+                add_curve(view, frame, 0, 1);
+        }
         frame_end_line(frame);
+        if (!frame->plain && frame->rows >= HIGH_ROWS)
+                draw_curve(view, frame);
 }
 
 /* The third one needs a wide screen. */
@@ -323,17 +347,18 @@ static void draw_selected(const struct view *view, struct frame *frame)
 {
         const struct snapshot *snapshot = view->snapshot;
         size_t at = snapshot_find(snapshot, view->selected);
+        bool known = at < snapshot->stream_count;
+        const struct stream_row *row = known ? &snapshot->streams[at] : NULL;
         char facts[WORK_FACTS_BYTES], place[64];
 
         if (view->ending) {
                 frame_line_style(frame, FRAME_WARNING);
-                frame_add(frame, FRAME_PLAIN, "end stream %" PRIu64 "? y: end it; other keys: no",
-                          view->ending);
+                frame_add(frame, FRAME_PLAIN,
+                          "end stream %" PRIu64 "%s%s? y: end it; other keys: no", view->ending,
+                          known ? " of " : "", known ? row->user : "");
         } else if (*view->message) {
                 frame_add(frame, FRAME_WARNING, "%s", view->message);
-        } else if (at < snapshot->stream_count) {
-                const struct stream_row *row = &snapshot->streams[at];
-
+        } else if (known) {
                 work_facts(snapshot->work, row->node, facts);
                 frame_add(frame, FRAME_PLAIN, "%s %" PRIu64 " of %s%s%s", row->kind, row->number,
                           row->user, *facts ? ": " : "", facts);
@@ -359,8 +384,8 @@ static void draw_keys(const struct view *view, struct frame *frame)
         for (size_t i = 0; i < sizeof(sorts) / sizeof(sorts[0]); i++) {
                 bool on = sorts[i].by == view->sort;
 
-                frame_add(frame, on ? FRAME_SELECTED : FRAME_PLAIN, "%c", sorts[i].text[0]);
-                frame_add(frame, on ? FRAME_SELECTED : FRAME_PLAIN, " %s%s", sorts[i].text,
+                frame_add(frame, on ? FRAME_SELECTED : FRAME_PLAIN, "%c %s%s", sorts[i].text[0],
+                          sorts[i].text,
                           !on              ? ""
                           : view->reversed ? "-"
                                            : "+");
