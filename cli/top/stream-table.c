@@ -6,8 +6,10 @@
 
 #include "cli/amounts.h"
 #include "cli/work-reader.h"
+#include "json/plural.h"
 
-#define TEXT_BYTES 320
+#define TEXT_BYTES  320
+#define FACTS_CELLS 36u /* with fewer, the reason is a word */
 
 enum column {
         COLUMN_USER,
@@ -85,6 +87,19 @@ static const char *short_class(const struct stream_row *row)
                                                       : row->priority;
 }
 
+/* "blocks, 2 pauses": the line below the table has the whole text for the selected stream. */
+static void add_short_facts(const struct view *view, const struct stream_row *row, char *to)
+{
+        uint64_t pauses = work_number(view->snapshot->work, row->node, "preemptions");
+        size_t used;
+
+        snprintf(to, TEXT_BYTES, "%.32s", row->waits_for);
+        used = strlen(to);
+        if (pauses)
+                snprintf(to + used, TEXT_BYTES - used, "%s%" PRIu64 " pause%s", used ? ", " : "",
+                         pauses, plural(pauses));
+}
+
 /* The text of the row in that column. */
 static const char *field(const struct view *view, const struct stream_row *row, enum column column,
                          unsigned width, char to[TEXT_BYTES])
@@ -120,7 +135,10 @@ static const char *field(const struct view *view, const struct stream_row *row, 
                 snprintf(to, TEXT_BYTES, "%" PRIu64, row->number);
                 break;
         default:
-                return work_facts(view->snapshot->work, row->node, to);
+                if (width < FACTS_CELLS)
+                        add_short_facts(view, row, to);
+                else
+                        work_facts(view->snapshot->work, row->node, to);
         }
         return to;
 }

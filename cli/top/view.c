@@ -186,10 +186,10 @@ static void draw_slots(const struct view *view, struct frame *frame)
         }
         frame_add(frame, FRAME_PLAIN, "; queue ");
         frame_add(frame, waiting > 0 ? FRAME_WARNING : FRAME_PLAIN, "%.0f", waiting);
-        if (*status_waits(view->snapshot->status, waits))
-                frame_add(frame, FRAME_PLAIN, " (%s)", waits);
         if (stalled > 0)
-                frame_add(frame, FRAME_WARNING, "; %.0f stalled", stalled);
+                frame_add(frame, FRAME_WARNING, ", %.0f stalled", stalled);
+        if (*status_waits(view->snapshot->status, waits))
+                frame_add(frame, FRAME_PLAIN, ": %s", waits);
         frame_end_line(frame);
 }
 
@@ -290,7 +290,8 @@ static void draw_latency(const struct view *view, struct frame *frame)
                 add_quantiles(view, frame, "first", "time_to_first_token_seconds");
                 add_quantiles(view, frame, "next", "inter_token_latency_seconds");
                 add_quantiles(view, frame, "whole", "e2e_request_latency_seconds");
-                add_quantiles(view, frame, "queued", "request_queue_time_seconds");
+                if (quantiles_shown(frame) == 3)
+                        add_quantiles(view, frame, "queued", "request_queue_time_seconds");
         } else {
                 frame_add(frame, FRAME_FAINT,
                           "only root and the user of the daemon see times, and all streams");
