@@ -618,7 +618,7 @@ static void a_port_that_another_program_holds_is_a_warning(void **state)
                             "00000000  1001        0 4242 1 0 100 0 0 10 0\n");
         expect(rig, check_port_4, VERDICT_OK, "port 7266 is free", NULL);
         expect(rig, check_port_6, VERDICT_OK, "does not have such addresses", NULL);
-        /* Somebody is connected to that port, and then somebody listens at all addresses. */
+        /* A connection to that port is no listener.  A listener at all addresses is one. */
         write_file(rig, "/proc/net/tcp",
                    TCP_HEAD "   0: 0100007F:1C62 0100007F:8000 01 00000000:00000000 00:00000000 "
                             "00000000  1001        0 4242 1 0 100 0 0 10 0\n");
