@@ -53,7 +53,7 @@ static void await_running(const struct daemon_fixture *fixture, uint64_t count)
         }
 }
 
-/* Starts a stream that does not end by itself, and waits for its reply.  Its client does not read. */
+/* Starts a stream that does not end by itself.  Its client does not read. */
 static uint32_t start_stream(struct raw_client *client)
 {
         uint32_t id = raw_client_generate(client, &endless);
