@@ -302,40 +302,32 @@ static bool on_move(struct top *top, int key)
         }
 }
 
-static void on_key(struct top *top, int key)
+static bool on_sort(struct top *top, int key)
 {
-        top->changed = true;
-        if (key == KEY_CTRL('C')) {
-                top->result = CLI_INTERRUPTED;
-                top->done = true;
-                return;
+        switch (key) {
+        case 'u':
+                sort_by(top, TOP_BY_USER);
+                return true;
+        case 'a':
+                sort_by(top, TOP_BY_AGE);
+                return true;
+        case 't':
+                sort_by(top, TOP_BY_TOKENS);
+                return true;
+        case 'r':
+                sort_by(top, TOP_BY_RATE);
+                return true;
+        default:
+                return false;
         }
-        if (key == KEY_CTRL('Z')) {
-                raise(SIGTSTP);
-                return;
-        }
-        if (top->view.ending) {
-                answer_to_end(top, key);
-                return;
-        }
-        if (on_move(top, key))
-                return;
+}
+
+static void on_letter(struct top *top, int key)
+{
         switch (key) {
         case 'q':
         case 'Q':
                 top->done = true;
-                break;
-        case 'u':
-                sort_by(top, TOP_BY_USER);
-                break;
-        case 'a':
-                sort_by(top, TOP_BY_AGE);
-                break;
-        case 't':
-                sort_by(top, TOP_BY_TOKENS);
-                break;
-        case 'r':
-                sort_by(top, TOP_BY_RATE);
                 break;
         case 'k':
                 ask_to_end(top);
@@ -352,6 +344,21 @@ static void on_key(struct top *top, int key)
                 break;
         default:
                 break;
+        }
+}
+
+static void on_key(struct top *top, int key)
+{
+        top->changed = true;
+        if (key == KEY_CTRL('C')) {
+                top->result = CLI_INTERRUPTED;
+                top->done = true;
+        } else if (key == KEY_CTRL('Z')) {
+                raise(SIGTSTP); /* it is blocked, and comes as an event */
+        } else if (top->view.ending) {
+                answer_to_end(top, key);
+        } else if (!on_move(top, key) && !on_sort(top, key)) {
+                on_letter(top, key);
         }
 }
 
