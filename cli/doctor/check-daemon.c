@@ -112,10 +112,15 @@ void check_socket(const struct machine *machine, struct finding *finding)
                 if (machine_may_write(machine, &file))
                         return;
                 finding->verdict = VERDICT_FAIL;
-                advise(finding,
-                       "its mode does not let you in: ask root to add you to the group "
-                       "%s, or for another socket_mode",
-                       group);
+                if (file.st_mode & S_IWGRP)
+                        advise(finding,
+                               "its mode does not let you in: ask root to add you to the group %s",
+                               group);
+                else
+                        advise(finding,
+                               "its mode lets only %s in: ask for another socket_mode, or start a "
+                               "daemon of your own",
+                               owner);
         }
 }
 
@@ -142,7 +147,12 @@ void check_folder(const struct machine *machine, struct finding *finding)
         }
         find(finding, VERDICT_OK, "%s, mode %04o, %s", folder, file.st_mode & 07777u,
              name_in(machine, "/etc/passwd", file.st_uid, owner));
-        if (file.st_mode & S_IWOTH && !(file.st_mode & S_ISVTX)) {
+        if (!machine_may_enter(machine, &file)) {
+                finding->verdict = VERDICT_FAIL;
+                advise(finding,
+                       "its mode does not let you in: ask %s, or start a daemon of your own",
+                       owner);
+        } else if (file.st_mode & S_IWOTH && !(file.st_mode & S_ISVTX)) {
                 finding->verdict = VERDICT_FAIL;
                 advise(finding, "every user may replace the socket: chmod o-w %s", folder);
         } else if (file.st_uid != 0 && file.st_uid != machine->uid &&

@@ -86,11 +86,20 @@ bool machine_in_group(const struct machine *machine, uint32_t gid)
         return machine->gid == gid;
 }
 
+/* The three bits of the mode that count for this user. */
+static mode_t bits_of(const struct machine *machine, const struct stat *file)
+{
+        if (machine->uid == file->st_uid)
+                return file->st_mode >> 6 & 7;
+        return (machine_in_group(machine, file->st_gid) ? file->st_mode >> 3 : file->st_mode) & 7;
+}
+
 bool machine_may_write(const struct machine *machine, const struct stat *file)
 {
-        mode_t bits = machine->uid == file->st_uid              ? file->st_mode >> 6
-                      : machine_in_group(machine, file->st_gid) ? file->st_mode >> 3
-                                                                : file->st_mode;
+        return machine->uid == 0 || (bits_of(machine, file) & 6) == 6;
+}
 
-        return machine->uid == 0 || (bits & 6) == 6;
+bool machine_may_enter(const struct machine *machine, const struct stat *folder)
+{
+        return machine->uid == 0 || bits_of(machine, folder) & 1;
 }

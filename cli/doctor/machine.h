@@ -93,7 +93,8 @@ bool machine_line_number(const char *text, const char *word, uint64_t *ret_numbe
 void machine_process(const struct machine *machine, char to[MACHINE_PATH], bool *ret_is_daemon);
 
 bool machine_in_group(const struct machine *machine, uint32_t gid);
-/* True if a process of this user may read and write the file, by its mode. */
+/* True if a process of this user may read and write the file, or enter the folder, by its mode. */
 bool machine_may_write(const struct machine *machine, const struct stat *file);
+bool machine_may_enter(const struct machine *machine, const struct stat *folder);
 
 #endif

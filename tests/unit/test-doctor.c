@@ -183,8 +183,14 @@ static void a_socket_that_lets_nobody_else_in_fails_for_others(void **state)
         struct rig *rig = *state;
 
         make_socket(rig, "/run/samovar/sock", 0600);
-        rig->machine.uid = 54321;
-        expect(rig, check_socket, VERDICT_FAIL, "mode 0600", "does not let you in");
+        rig->machine.uid = rig->machine.gid = 54321;
+        expect(rig, check_socket, VERDICT_FAIL, "mode 0600", "another socket_mode");
+        set_mode(rig, "/run/samovar/sock", 0660);
+        expect(rig, check_socket, VERDICT_FAIL, "mode 0660", "add you to the group");
+        set_mode(rig, "/run/samovar", 0700);
+        expect(rig, check_folder, VERDICT_FAIL, "mode 0700", "does not let you in");
+        set_mode(rig, "/run/samovar", 0755);
+        set_mode(rig, "/run/samovar/sock", 0600);
         rig->machine.uid = 0;
         expect(rig, check_socket, VERDICT_OK, "mode 0600", NULL);
         /* There is a socket, and no daemon behind it. */
