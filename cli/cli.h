@@ -9,9 +9,10 @@
  * answer-form.c makes the constraint of an answer, and answer-lines.c writes an answer as JSON.
  * status.c shows what the daemon does, models.c what it serves; stats.c prints the cost of a
  * stream, and loading.c shows a bar while the model loads.  work.c lists streams and handles and
- * ends them; reply.c has what these share.  batch.c becomes a samovar-http that runs a batch, and
- * chat/ is a conversation in the terminal.  screen.c writes, and private-daemon.c runs a private
- * samovard.
+ * ends them; reply.c, status-reader.c, work-reader.c and amounts.c have what these share.  top/ is
+ * the live view, doctor/ checks the machine, chat/ is a conversation in the terminal, and batch.c
+ * becomes a samovar-http that runs a batch.  screen.c writes, cells.c counts the cells of a text,
+ * and private-daemon.c runs a private samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -23,6 +24,8 @@
 #include <sys/types.h>
 
 #include "cli/chat/options.h"
+#include "cli/doctor/options.h"
+#include "cli/top/options.h"
 #include "json/bytes.h"
 
 /* The exit statuses.  Functions here return them too. */
@@ -49,7 +52,9 @@ enum cli_command {
         CLI_PS = 1 << 10,
         CLI_CANCEL = 1 << 11,
         CLI_CHAT = 1 << 12,
+        CLI_TOP = 1 << 13,
         CLI_BATCH = 1 << 14,
+        CLI_DOCTOR = 1 << 18,
 };
 
 #define CHOICES_MAX 64u /* more of them are better given as --constraint */
@@ -79,7 +84,9 @@ struct cli {
         uint32_t keep_s;      /* the stream outlives the command this long; 0: it does not */
         uint64_t resume_id;   /* of that stream; 0: none */
         uint64_t number;      /* cancel: the stream or handle */
-        uint32_t from;        /* attach: the first record wanted */
+        struct top_options top;
+        struct doctor_options doctor;
+        uint32_t from; /* attach: the first record wanted */
         const char *stops[SMV_STOPS_MAX];
         const char *bans[SMV_BANNED_TEXTS_MAX];
         /* The form of the answer: a file, a file, an expression, or one of these texts. */

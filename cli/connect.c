@@ -19,7 +19,7 @@
 #define PRIVATE_TIMEOUT_MS INT_MAX
 
 /* A daemon that is stopping serves these commands, too. */
-#define LOOKS (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL)
+#define LOOKS (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_TOP)
 
 /* A wait for the service that is shorter than this is not worth a word. */
 #define SILENT_MS 1000u

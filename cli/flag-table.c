@@ -19,11 +19,13 @@ const struct command command_table[] = {
         { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
         { "attach",     CLI_ATTACH,     "ID",          "continue to read a stream that was started with --keep" },
         { "status",     CLI_STATUS,     "",            "show on one screen what the daemon does, and for whom" },
+        { "top",        CLI_TOP,        "",            "watch the daemon: its pool, its queue, its users and a row for each stream" },
         { "ps",         CLI_PS,         "",            "list your streams and handles; root and the user of the daemon see all" },
         { "cancel",     CLI_CANCEL,     "NUMBER",      "end the stream, or close the handle, that ps shows with this number" },
         { "models",     CLI_MODELS,     "",            "list the models that the daemon serves" },
         { "batch",      CLI_BATCH,      "[FILE]",      "answer the requests of a file, one a line, as batches of OpenAI have them" },
         { "fork-demo",  CLI_FORK_DEMO,  "[BEGINNING...]", "begin a story, fork it while it is generated, and show three endings at the same time" },
+        { "doctor",     CLI_DOCTOR,     "",            "check this machine and the daemon, and say what to do about what is wrong" },
         { "inspect",    CLI_INSPECT,    "PATH",        "print what a model is, whether this machine can serve it, and in which quantisations" },
 };
 
@@ -35,6 +37,14 @@ static const char *const transports[] = {
 };
 
 static const char *const tool_choices[] = { "auto", "none", "required", NULL };
+
+static const char *const sorts[] = {
+        [TOP_BY_AGE] = "age",
+        [TOP_BY_USER] = "user",
+        [TOP_BY_TOKENS] = "tokens",
+        [TOP_BY_RATE] = "rate",
+        NULL,
+};
 
 static const char *const orders[] = {
         [SMV_ORDER_TEMPERATURE_FIRST] = "temperature_first",
@@ -50,11 +60,13 @@ static const char *const priorities[] = {
 };
 
 const struct flag flag_table[] = {
-        { "--socket",    "PATH", ALL | CLI_BATCH, FLAG_TEXT,   offsetof(struct cli, socket),               0, "the socket of the daemon", "Daemon and model" },
-        { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "accept a daemon that runs as neither you nor root" },
-        { "--principal", "NAME", ALL,      FLAG_TEXT,   offsetof(struct cli, principal),            0, "connect for this principal, if you are the user of the daemon's setting gateway" },
-        { "--timeout",   "SECONDS", ALL | CLI_BATCH, FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 10 for status, models, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
+        { "--socket",    "PATH", ALL | CLI_BATCH | CLI_DOCTOR, FLAG_TEXT,   offsetof(struct cli, socket),               0, "the socket of the daemon", "Daemon and model" },
+        { "--any-uid",   NULL,   ALL | CLI_DOCTOR,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "accept a daemon that runs as neither you nor root" },
+        { "--principal", "NAME", ALL | CLI_DOCTOR,      FLAG_TEXT,   offsetof(struct cli, principal),            0, "connect for this principal, if you are the user of the daemon's setting gateway" },
+        { "--timeout",   "SECONDS", ALL | CLI_BATCH | CLI_DOCTOR, FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 3 for doctor, 10 for status, models, top, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
         { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE | CLI_BATCH, FLAG_TEXT, offsetof(struct cli, model), 0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard; batch: the model for lines that name none that is served" },
+        { "--model",     "PATH", CLI_DOCTOR, FLAG_TEXT, offsetof(struct cli, model),                0, "also check whether this model fits into memory" },
+        { "--http-port", "PORT", CLI_DOCTOR, FLAG_COUNT, offsetof(struct cli, doctor.http_port),    0, "the port of samovar-http; default 7266", .high = 65535 },
 
         { "--system",    "TEXT", CONVERSATION | CLI_CHAT,     FLAG_TEXT,   offsetof(struct cli, system),               0, "the system message, before the question", "Prompt" },
         { "--answer",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, answer),               0, "the beginning of the answer, which the model continues; only the continuation is printed" },
@@ -116,13 +128,16 @@ const struct flag flag_table[] = {
         { "--resume",    NULL,   CLI_BATCH, FLAG_SWITCH, offsetof(struct cli, batch.resume),        0, "FILE may have answers of the first lines, also a torn one: continue behind them" },
         { "--parallel",  "N",    CLI_BATCH, FLAG_COUNT, offsetof(struct cli, batch.parallel),       0, "ask N lines at the same time; by default as many as the daemon takes", .high = 4096 },
 
-        { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL | CLI_CHAT)) | CLI_INSPECT, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
+        { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL | CLI_CHAT)) | CLI_INSPECT | CLI_DOCTOR, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
         { "--control-text", NULL, ONE_QUESTION, FLAG_SWITCH, offsetof(struct cli, control_text),         0, "print the text of control tokens that the model generates, too" },
         { "--pieces",    NULL,   TOKENS,   FLAG_SWITCH, offsetof(struct cli, pieces),               0, "print a line for each token: its id, what it is, and its own text" },
         { "--logprobs",  "N",    ONE_QUESTION, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones", .high = SMV_LOGPROBS_MAX },
         { "--stats",     NULL,   STREAM, FLAG_SWITCH, offsetof(struct cli, stats),                0, "print on stderr the queue, how tokens are drawn, how much of the prompt was cached, why not more, how often the stream was preempted, which --stop ended it, and the times" },
         { "--all",       NULL,   CLI_STATUS, FLAG_SWITCH, offsetof(struct cli, all),                 0, "print every count, one a line" },
         { "--watch",     "[SECONDS]", CLI_STATUS, FLAG_SECONDS, offsetof(struct cli, watch_s),       0, "show it again every SECONDS, by default every second, until ^C" },
+        { "--interval",  "SECONDS", CLI_TOP, FLAG_SECONDS, offsetof(struct cli, top.interval_s),    0, "look at the daemon every SECONDS, by default every second" },
+        { "--sort",      "KEY",  CLI_TOP,  FLAG_WORD,   offsetof(struct cli, top.sort),             0, "sort the streams by age (the default: the oldest first), user, tokens or rate", .words = sorts },
+        { "--once",      NULL,   CLI_TOP,  FLAG_SWITCH, offsetof(struct cli, top.once),             0, "print one frame as plain text, with all streams; rates are those of one interval" },
         { "--from",      "N",    CLI_ATTACH, FLAG_UINT32, offsetof(struct cli, from),               0, "begin at this record; --json shows their numbers as sequence" },
         { "--transport", "HOW", SAMPLING, FLAG_WORD, offsetof(struct cli, transport),          0, "transport of tokens: auto, ring (shared memory) or socket", .words = transports },
         { "--no-history", NULL,  CLI_CHAT, FLAG_SWITCH, offsetof(struct cli, chat.no_history),      0, "neither read nor write the file of questions that were typed before" },
@@ -151,7 +166,8 @@ void flag_help(const struct cli *cli)
                 if (command_table[i].command == cli->command)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", command_table[i].name,
                                command_table[i].arguments, command_table[i].help);
-        if (!(cli->command & (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO | CLI_CHAT)))
+        if (!(cli->command &
+              (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO | CLI_CHAT | CLI_DOCTOR)))
                 printf("Without arguments, or with -, it reads stdin.\n");
         if (cli->command == CLI_CHAT)
                 printf("/help in the conversation lists its commands.  Words are the first "

@@ -8,8 +8,9 @@
 #include "cli/flag.h"
 #include "json/distance.h"
 
-#define SHORT_S 10 /* to ask the daemon what it does */
-#define LONG_S  60 /* to ask it for work: a daemon that is restarted drains for 30 s */
+#define DOCTOR_S 3  /* a daemon that is well answers at once */
+#define SHORT_S  10 /* to ask the daemon what it does */
+#define LONG_S   60 /* to ask it for work: a daemon that is restarted drains for 30 s */
 
 static bool same(const char *name, const char *given, size_t bytes)
 {
@@ -352,6 +353,16 @@ bool cli_show_flag(const struct cli *cli, size_t index, char *to, size_t bytes)
                flag_show(cli, &flag_table[index], to, bytes);
 }
 
+/* How long the command waits for a connection. */
+static uint32_t wait_of(const struct cli *cli)
+{
+        if (cli->timeout_s)
+                return cli->timeout_s;
+        if (cli->command == CLI_DOCTOR)
+                return DOCTOR_S;
+        return cli->command & LOOKS ? SHORT_S : LONG_S;
+}
+
 int cli_flags(struct cli *cli, int argc, char **argv)
 {
         int r;
@@ -382,7 +393,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                 r = read_resume_id(cli);
         if (!r && cli->command == CLI_CANCEL)
                 r = read_number(cli);
-        if (!r && cli->command & (LOOKS & ~CLI_CANCEL) && cli->argument_count) {
+        if (!r && cli->command & ((LOOKS & ~CLI_CANCEL) | CLI_DOCTOR) && cli->argument_count) {
                 say("%s takes no argument, but %.40s is one", cli->name, cli->arguments[0]);
                 r = CLI_USAGE;
         }
@@ -390,7 +401,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
                 say("batch takes one file, but %.40s is another one", cli->arguments[1]);
                 r = CLI_USAGE;
         }
-        cli->wait_s = cli->timeout_s ? cli->timeout_s : cli->command & LOOKS ? SHORT_S : LONG_S;
+        cli->wait_s = wait_of(cli);
         /* Commands with one short answer need no shared memory. */
         if (!(cli->command & SAMPLING))
                 cli->transport = SMV_TRANSPORT_SOCKET;

@@ -1,5 +1,7 @@
 #include "cli/chat/chat.h"
 #include "cli/cli.h"
+#include "cli/doctor/doctor.h"
+#include "cli/top/top.h"
 
 #include <stdlib.h>
 #include <unistd.h>
@@ -30,6 +32,8 @@ static int run(struct cli *cli)
                 return cli_ps(cli);
         case CLI_CANCEL:
                 return cli_cancel(cli);
+        case CLI_TOP:
+                return cli_top(cli);
         case CLI_TEMPLATE:
                 return cli_template(cli);
         case CLI_ATTACH:
@@ -43,7 +47,7 @@ static int run(struct cli *cli)
         }
 }
 
-#define NO_INPUT (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_ATTACH | CLI_BATCH)
+#define NO_INPUT (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_ATTACH | CLI_BATCH | CLI_TOP)
 
 static bool needs_input(const struct cli *cli)
 {
@@ -70,6 +74,16 @@ static int serve(struct cli *cli)
         return r ? r : run(cli);
 }
 
+/* Everything but commands that look at this machine alone. */
+static int run_with_daemon(struct cli *cli)
+{
+        int r = needs_input(cli) ? cli_input(cli) : 0;
+
+        if (r)
+                return r;
+        return cli->file ? cli_render_template(cli) : serve(cli);
+}
+
 int main(int argc, char **argv)
 {
         struct cli cli = { 0 };
@@ -85,10 +99,10 @@ int main(int argc, char **argv)
         r = cli_flags(&cli, argc, argv);
         if (!r && cli.command == CLI_INSPECT)
                 r = run_inspect(&cli);
-        if (!r && needs_input(&cli))
-                r = cli_input(&cli);
-        if (!r)
-                r = cli.file ? cli_render_template(&cli) : serve(&cli);
+        else if (!r && cli.command == CLI_DOCTOR)
+                r = cli_doctor(&cli);
+        else if (!r)
+                r = run_with_daemon(&cli);
 
         smv_close(cli.client);
         if (cli.child)

@@ -26,6 +26,7 @@ BEGIN {
         may["daemon/engine"] = "include shm json kernels base daemon/ipc daemon/model daemon/core daemon/constraint daemon/draw daemon/text daemon/files daemon/engine"
         may["daemon/edge"]   = "include shm json base settings daemon/ipc daemon/model daemon/core daemon/constraint daemon/draw daemon/text daemon/edge"
 
+        also["cli"]          = "kernels/cpu/affinity.h kernels/cpu/cgroup-limits.h"
         also["daemon/core"]  = "base/free-numbers.h base/list.h base/siphash.h"
         also["daemon/edge"]  = "daemon/start/config.h"
         also["daemon/text"]  = "daemon/ipc/mailbox.h"

@@ -1,0 +1,11 @@
+/* The values of the flags of `samovar doctor`. */
+#ifndef CLI_DOCTOR_OPTIONS_H
+#define CLI_DOCTOR_OPTIONS_H
+
+#include <stdint.h>
+
+struct doctor_options {
+        uint32_t http_port; /* of samovar-http; 0: not given, the default */
+};
+
+#endif
