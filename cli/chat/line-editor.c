@@ -642,5 +642,6 @@ enum line_result line_editor_read(struct line_editor *editor, const char *prompt
         line = el_wgets(editor->el, &count);
         fputs("\x1b[?2004l", editor->out);
         fflush(editor->out);
+        terminal_quiet(editor->terminal); /* libedit has left the usual mode */
         return give_line(editor, line, count, to);
 }

@@ -42,7 +42,8 @@ void terminal_give(struct terminal *terminal, unsigned signals);
 bool terminal_wait(struct terminal *terminal, int fd, short events, int timeout_ms);
 
 /*
- * While an answer comes: what is typed is not shown in the middle of it, but waits for the prompt.
+ * Except at a prompt: what is typed is not shown in the middle of an answer, but waits for the
+ * prompt, and so does ^D.
  */
 void terminal_quiet(struct terminal *terminal);
 void terminal_usual(struct terminal *terminal);

@@ -262,11 +262,9 @@ static enum outcome attempt(struct chat *chat, struct answer *answer, size_t *fr
 
         do {
                 *answer = (struct answer){ 0 };
-                terminal_quiet(&chat->terminal);
                 o = prepare(chat);
                 if (o == OUTCOME_DONE)
                         o = generate(chat, answer);
-                terminal_usual(&chat->terminal);
         } while (o == OUTCOME_TOO_LONG && make_space(chat, from, &agreed));
         return o;
 }
