@@ -1,16 +1,16 @@
 /*
  * The samovar command: libsamovar for people and shells.
  *
- * main.c runs the command, and connect.c connects it to a daemon.  flags.c reads the command line by the tables of
- * flag-table.c, flag-values.c reads the values of flags, and input.c the input.  generate.c streams
- * answers, beams.c does beam search, and fork-demo.c demonstrates a fork, in the columns of
- * columns.c.  tokenize.c tokenizes, detokenizes, and renders templates with a daemon.
+ * main.c runs the command, and connect.c connects it to a daemon.  flags.c reads the command line
+ * by the tables of flag-table.c, flag-values.c reads the values of flags, and input.c the input.
+ * generate.c streams answers, beams.c does beam search, and fork-demo.c demonstrates a fork, in the
+ * columns of columns.c.  tokenize.c tokenizes, detokenizes, and renders templates with a daemon.
  * conversation.c makes messages, and render-template.c renders them with the template of a file.
  * answer-form.c makes the constraint of an answer, and answer-lines.c writes an answer as JSON.
  * status.c shows what the daemon does, models.c what it serves; stats.c prints the cost of a
  * stream, and loading.c shows a bar while the model loads.  work.c lists streams and handles and
- * ends them; reply.c has what these share.  chat/ is a conversation in the terminal.  screen.c writes, and private-daemon.c runs a private
- * samovard.
+ * ends them; reply.c has what these share.  chat/ is a conversation at a terminal.  screen.c
+ * writes, and private-daemon.c runs a private samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -113,8 +113,8 @@ bool cli_name_flag(const struct cli *cli, const char *field, char *to, size_t by
 
 /*
  * Sets a flag of this command while it runs, by its name without dashes or by the name of its field
- * ("temp", "temperature").  NULL: back to the default; a switch takes "on" and "off".  The value must
- * live as long as cli.  0, or CLI_USAGE after saying what is wrong.
+ * ("temp", "temperature").  NULL: back to the default; a switch takes "on" and "off".  The value
+ * must live as long as cli.  0, or CLI_USAGE after saying what is wrong.
  */
 int cli_set_flag(struct cli *cli, const char *name, const char *value);
 /* Writes the value of flag `index` as text; false if it has its default, or is no flag. */

@@ -2,7 +2,7 @@
  * samovar chat: a conversation in the terminal.
  *
  * The daemon holds the history in a handle, so a question sends only itself, and nothing is read
- * twice.  chat.c is the loop: it reads an input and asks it, or runs it as a command.
+ * twice.  loop.c reads an input, and asks it or runs it as a command.
  *
  *      terminal     signals, the modes of the terminal, and remarks to the user
  *      line-editor  a line with libedit; the only file that includes it

@@ -1,4 +1,4 @@
-/* What a chat shows about itself: /show and /stats. */
+/* /show and /stats: facts about the model, the conversation and the last answer. */
 #ifndef CLI_CHAT_FACTS_H
 #define CLI_CHAT_FACTS_H
 

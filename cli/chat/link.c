@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 
 #define SILENT_MS 1000 /* then the user is told what is waited for */
-#define SLICE_MS 500 /* of a wait for a connection; ^C is noticed between two */
+#define SLICE_MS  500  /* of a wait for a connection; ^C is noticed between two */
 
 /* The model that the chat uses; the daemon's default if the user has named none. */
 static void find_model(struct link *link)

@@ -60,8 +60,8 @@ static void list(const struct chat *chat)
                 if (!cli_show_flag(chat->cli, i, value, sizeof(value)))
                         snprintf(value, sizeof(value), "-");
                 snprintf(left, sizeof(left), "  %-20s %-6s  ", settings_name(i), value);
-                note("%s%.*s", left,
-                     columns > strlen(left) ? (int)(columns - strlen(left) - 1) : 0, row.help);
+                note("%s%.*s", left, columns > strlen(left) ? (int)(columns - strlen(left) - 1) : 0,
+                     row.help);
         }
 }
 

@@ -231,16 +231,16 @@ static void a_chat_holds_one_handle_for_each_branch(void **state)
         type(chat, "What is 2 + 2?\r");
         await_words(chat, "2 + 2 = 4");
         await_words(chat, PROMPT);
-        assert_int_equal(reply_uint(raw_client_call(client, "op=s", "status"),
-                                    "status.handles.open"), 1);
+        assert_int_equal(
+                reply_uint(raw_client_call(client, "op=s", "status"), "status.handles.open"), 1);
         type(chat, "/fork side\r");
         await_words(chat, PROMPT);
-        assert_int_equal(reply_uint(raw_client_call(client, "op=s", "status"),
-                                    "status.handles.open"), 2);
+        assert_int_equal(
+                reply_uint(raw_client_call(client, "op=s", "status"), "status.handles.open"), 2);
         type(chat, "/branches drop main\r");
         await_words(chat, PROMPT);
-        assert_int_equal(reply_uint(raw_client_call(client, "op=s", "status"),
-                                    "status.handles.open"), 1);
+        assert_int_equal(
+                reply_uint(raw_client_call(client, "op=s", "status"), "status.handles.open"), 1);
         raw_client_close(client);
         end_chat(chat);
         fixture_stop(fixture);
@@ -265,7 +265,8 @@ static void a_turn_computes_only_its_own_tokens(void **state)
         await_words(chat, "prompt ");
         await_words(chat, "s)");
         assert_int_equal(sscanf(strstr(chat->seen, "prompt       ") + 13,
-                                "%u tokens: cached %u, read %u", &tokens, &cached, &read), 3);
+                                "%u tokens: cached %u, read %u", &tokens, &cached, &read),
+                         3);
         assert_int_equal(tokens, cached + read);
         assert_true(cached > read);
         await_words(chat, "opened 1 time, 1 turn appended");
