@@ -170,6 +170,7 @@ int cli_generate(struct cli *cli);
 int cli_beams(struct cli *cli);
 int cli_attach(struct cli *cli);
 int cli_fork_demo(struct cli *cli);
+int cli_chat(struct cli *cli); /* chat/loop.c */
 int cli_tokenize(struct cli *cli);
 int cli_detokenize(struct cli *cli);
 int cli_template(struct cli *cli);

@@ -27,14 +27,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-struct cli;
-
 struct chat_options {
         bool no_history;
 };
-
-/* Runs the command, and returns its exit status. */
-int cli_chat(struct cli *cli);
 
 /* A row of the table of commands: for /help, for completion, and for a page of reference. */
 struct chat_row {

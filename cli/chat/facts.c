@@ -5,11 +5,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/chat/files.h"
 #include "cli/chat/settings.h"
 #include "cli/chat/state.h"
 #include "cli/cli.h"
 #include "json/plural.h"
+#include "json/reader.h"
+
+#define NODES_MAX 1000000u
 
 static void print(const char *label, const char *text)
 {
@@ -57,6 +59,25 @@ void facts_print_turns(const struct chat *chat, size_t count)
                 print_message(&branch->messages[i]);
 }
 
+void facts_print_tools(const struct branch *branch)
+{
+        struct json_document *json = NULL;
+        char why[128];
+
+        if (!branch->tools.count ||
+            json_parse(branch->tools.at, branch->tools.count, NODES_MAX, &json, why, sizeof(why)))
+                return;
+        for (uint32_t node = json_first(json, 0); node != JSON_NONE; node = json_next(json, node)) {
+                uint32_t function = json_member(json, node, "function");
+                uint32_t tool = function == JSON_NONE ? node : function;
+                const char *name = json_string(json, json_member(json, tool, "name"), NULL);
+                const char *what = json_string(json, json_member(json, tool, "description"), NULL);
+
+                note("%-12s %s%s%s", "tool", name ? name : "?", what ? ": " : "", what ? what : "");
+        }
+        json_free(json);
+}
+
 void facts_show(struct chat *chat, char *arguments)
 {
         const struct branch *branch = session_branch(&chat->session);
@@ -78,19 +99,27 @@ void facts_show(struct chat *chat, char *arguments)
         print("branch", text);
         if (system)
                 print("system", system->text.at);
-        files_print_tools(branch);
+        facts_print_tools(branch);
         settings_print_changed(chat);
 }
 
-static double seconds(uint64_t ns)
+struct span {
+        char text[24];
+};
+
+static struct span span(uint64_t ns)
 {
-        return (double)ns / 1e9;
+        struct span span;
+
+        snprintf(span.text, sizeof(span.text), ns < 1000000000 ? "%.1f ms" : "%.2f s",
+                 (double)ns / (ns < 1000000000 ? 1e6 : 1e9));
+        return span;
 }
 
 /* Tokens a second; 0: there is nothing to divide. */
 static double rate(uint32_t tokens, uint64_t ns)
 {
-        return ns ? (double)tokens / seconds(ns) : 0;
+        return ns ? (double)tokens * 1e9 / (double)ns : 0;
 }
 
 void facts_line(const struct chat *chat)
@@ -109,18 +138,18 @@ static void show_answer(const struct chat *chat)
         uint32_t read = end->prompt_tokens - end->cached_tokens;
         char text[256];
 
-        snprintf(text, sizeof(text), "%u token%s: cached %u, read %u in %.2f s (%.1f/s)",
+        snprintf(text, sizeof(text), "%u token%s: cached %u, read %u in %s (%.0f/s)",
                  end->prompt_tokens, plural(end->prompt_tokens), end->cached_tokens, read,
-                 seconds(end->prefill_ns), rate(read, end->prefill_ns));
+                 span(end->prefill_ns).text, rate(read, end->prefill_ns));
         print("prompt", text);
-        snprintf(text, sizeof(text), "%u token%s in %.2f s (%.1f/s)%s", end->output_tokens,
-                 plural(end->output_tokens), seconds(end->decode_ns),
+        snprintf(text, sizeof(text), "%u token%s in %s (%.1f/s)%s", end->output_tokens,
+                 plural(end->output_tokens), span(end->decode_ns).text,
                  rate(end->output_tokens, end->decode_ns),
                  end->reasoning_tokens ? ", reasoning among them" : "");
         print("answer", text);
-        snprintf(text, sizeof(text), "%u request%s before this one, %.2f s",
+        snprintf(text, sizeof(text), "%u request%s before this one, %s",
                  chat->accepted.queue_position, plural(chat->accepted.queue_position),
-                 seconds(end->queued_ns));
+                 span(end->queued_ns).text);
         print("queue", text);
         snprintf(text, sizeof(text), "temperature %g, top-k %u, top-p %g, min-p %g",
                  (double)chat->accepted.temperature, chat->accepted.top_k,

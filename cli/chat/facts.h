@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 
+struct branch;
 struct chat;
 
 void facts_show(struct chat *chat, char *arguments);
@@ -13,5 +14,7 @@ void facts_stats(struct chat *chat, char *arguments);
 void facts_line(const struct chat *chat);
 /* The last `count` turns of the current branch. */
 void facts_print_turns(const struct chat *chat, size_t count);
+/* The names of the tools of a branch, a line each. */
+void facts_print_tools(const struct branch *branch);
 
 #endif

@@ -191,25 +191,6 @@ void files_load(struct chat *chat, char *arguments)
 
 /* ---- /tools ---- */
 
-void files_print_tools(const struct branch *branch)
-{
-        struct json_document *json = NULL;
-        char why[128];
-
-        if (!branch->tools.count ||
-            json_parse(branch->tools.at, branch->tools.count, NODES_MAX, &json, why, sizeof(why)))
-                return;
-        for (uint32_t node = json_first(json, 0); node != JSON_NONE; node = json_next(json, node)) {
-                uint32_t function = json_member(json, node, "function");
-                uint32_t tool = function == JSON_NONE ? node : function;
-                const char *name = json_string(json, json_member(json, tool, "name"), NULL);
-                const char *what = json_string(json, json_member(json, tool, "description"), NULL);
-
-                note("%-12s %s%s%s", "tool", name ? name : "?", what ? ": " : "", what ? what : "");
-        }
-        json_free(json);
-}
-
 void files_tools(struct chat *chat, char *arguments)
 {
         struct branch *branch = session_branch(&chat->session);
@@ -226,7 +207,7 @@ void files_tools(struct chat *chat, char *arguments)
                         note("This model writes calls in no way that the daemon can read.");
         }
         if (branch->tools.count)
-                files_print_tools(branch);
+                facts_print_tools(branch);
         else
                 note("There are no tools.");
 }

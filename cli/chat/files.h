@@ -18,7 +18,4 @@ void files_save(struct chat *chat, char *arguments);
 void files_load(struct chat *chat, char *arguments);
 void files_tools(struct chat *chat, char *arguments);
 
-/* Prints the names of the branch's tools, a line each. */
-void files_print_tools(const struct branch *branch);
-
 #endif

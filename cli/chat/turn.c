@@ -78,8 +78,6 @@ static enum outcome generate(struct chat *chat, struct answer *answer)
                                  : answer_run(&chat->link, &options, answer);
 
         bytes_deinit(&packed);
-        if (o == OUTCOME_INTERRUPTED)
-                link_close(&chat->link); /* the end of the answer may come at any time */
         if (!chat->cli->client)
                 session_lose_handles(&chat->session);
         return o;

@@ -449,6 +449,17 @@ def test_end_of_input_leaves_and_restores_the_terminal(place):
         assert terminal.mode()[3] == terminal.usual[3]
 
 
+def test_a_signal_to_end_ends_an_offer_too(place):
+    terminal = chat(place, place.scripted())
+    ask(terminal, "say hello.", "how are you today?")
+    path = place.write("there", "")
+    terminal.send("/save %s\r" % path)
+    terminal.shows("Overwrite it?")
+    terminal.kill(signal.SIGTERM)
+    assert terminal.ended() == 128 + signal.SIGTERM
+    assert path.read_text() == ""
+
+
 def test_a_stopped_chat_continues_where_it_was(place):
     terminal = chat(place, place.scripted())
     terminal.send("half")
