@@ -1,10 +1,10 @@
 /*
  * The samovar command: libsamovar for people and shells.
  *
- * main.c runs the command, and connect.c connects it to a daemon.  flags.c reads the command line by the tables of
- * flag-table.c, flag-values.c reads the values of flags, and input.c the input.  generate.c streams
- * answers, beams.c does beam search, and fork-demo.c demonstrates a fork, in the columns of
- * columns.c.  tokenize.c tokenizes, detokenizes, and renders templates with a daemon.
+ * main.c runs the command, and connect.c connects it to a daemon.  flags.c reads the command line
+ * by the tables of flag-table.c, flag-values.c reads the values of flags, and input.c the input.
+ * generate.c streams answers, beams.c does beam search, and fork-demo.c demonstrates a fork, in the
+ * columns of columns.c.  tokenize.c tokenizes, detokenizes, and renders templates with a daemon.
  * conversation.c makes messages, and render-template.c renders them with the template of a file.
  * answer-form.c makes the constraint of an answer, and answer-lines.c writes an answer as JSON.
  * status.c shows what the daemon does, models.c what it serves; stats.c prints the cost of a
@@ -23,7 +23,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "cli/chat/options.h"
+#include "cli/chat/chat.h"
 #include "cli/doctor/options.h"
 #include "cli/top/options.h"
 #include "json/bytes.h"
@@ -131,8 +131,8 @@ bool cli_name_flag(const struct cli *cli, const char *field, char *to, size_t by
 
 /*
  * Sets a flag of this command while it runs, by its name without dashes or by the name of its field
- * ("temp", "temperature").  NULL: back to the default; a switch takes "on" and "off".  The value must
- * live as long as cli.  0, or CLI_USAGE after saying what is wrong.
+ * ("temp", "temperature").  NULL: back to the default; a switch takes "on" and "off".  The value
+ * must live as long as cli.  0, or CLI_USAGE after saying what is wrong.
  */
 int cli_set_flag(struct cli *cli, const char *name, const char *value);
 /* Writes the value of flag `index` as text; false if it has its default, or is no flag. */
@@ -188,6 +188,7 @@ int cli_generate(struct cli *cli);
 int cli_beams(struct cli *cli);
 int cli_attach(struct cli *cli);
 int cli_fork_demo(struct cli *cli);
+int cli_chat(struct cli *cli); /* chat/loop.c */
 int cli_tokenize(struct cli *cli);
 int cli_detokenize(struct cli *cli);
 int cli_template(struct cli *cli);

@@ -1,4 +1,3 @@
-#include "cli/chat/chat.h"
 #include "cli/cli.h"
 #include "cli/doctor/doctor.h"
 #include "cli/top/top.h"

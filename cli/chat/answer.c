@@ -222,7 +222,7 @@ static enum outcome on_event(struct streaming *s, const struct smv_event *event)
 
 static enum outcome interrupt(struct streaming *s)
 {
-        if (s->answer->interrupted || s->link->terminal->pending)
+        if (s->answer->interrupted || s->link->terminal->ended_by)
                 return OUTCOME_INTERRUPTED;
         s->answer->interrupted = true;
         s->begin_ms = clock_ms();
@@ -273,6 +273,8 @@ enum outcome answer_run(struct link *link, const struct smv_generate *options,
         end_thought(&s);
         if (s.line_open)
                 show(&s, "\n", 1);
+        if (o == OUTCOME_INTERRUPTED || o == OUTCOME_FAILED)
+                link_close(link); /* the stream may still run */
         return o;
 }
 

@@ -22,7 +22,8 @@ struct answer {
 
 /*
  * Generates an answer.  DONE: it has ended, as answer->end says.  LOST: what has come of it is in
- * the answer.  INTERRUPTED: a second ^C did not wait for the end.
+ * the answer.  INTERRUPTED: a second ^C did not wait for the end.  After these two and FAILED there
+ * is no connection.
  */
 enum outcome answer_run(struct link *link, const struct smv_generate *options,
                         struct answer *answer);

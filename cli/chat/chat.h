@@ -2,7 +2,7 @@
  * samovar chat: a conversation in the terminal.
  *
  * The daemon holds the history in a handle, so a question sends only itself, and nothing is read
- * twice.  chat.c is the loop: it reads an input and asks it, or runs it as a command.
+ * twice.  loop.c reads an input, and asks it or runs it as a command.
  *
  *      terminal     signals, the modes of the terminal, and remarks to the user
  *      line-editor  a line with libedit; the only file that includes it
@@ -24,9 +24,19 @@
 #ifndef CLI_CHAT_CHAT_H
 #define CLI_CHAT_CHAT_H
 
-struct cli;
+#include <stdbool.h>
+#include <stddef.h>
 
-/* Runs the command, and returns its exit status. */
-int cli_chat(struct cli *cli);
+struct chat_options {
+        bool no_history;
+};
+
+/* A row of the table of commands: for /help, for completion, and for a page of reference. */
+struct chat_row {
+        const char *name, *arguments, *help;
+};
+
+/* Row `index`; false after the last one. */
+bool chat_describe_command(size_t index, struct chat_row *ret_row);
 
 #endif

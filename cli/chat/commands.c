@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/chat/branching.h"
+#include "cli/chat/chat.h"
 #include "cli/chat/facts.h"
 #include "cli/chat/files.h"
 #include "cli/chat/settings.h"
@@ -13,6 +14,7 @@
 #include "json/distance.h"
 
 #define WORD_MAX 24u
+#define INDENT   22u /* of the right column of /help */
 
 enum completion { NOTHING, COMMANDS, SETTINGS, BRANCHES, FILES };
 
@@ -103,9 +105,9 @@ static void help(struct chat *chat, char *arguments)
         const struct command *command = *arguments ? find(arguments) : NULL;
         char left[64];
 
-        (void)chat;
         if (command) {
-                note("%s %s\n  %s", command->name, command->arguments, command->help);
+                note("%s %s", command->name, command->arguments);
+                note_row(&chat->terminal, "", 2, command->help);
                 return;
         }
         if (*arguments) {
@@ -113,13 +115,14 @@ static void help(struct chat *chat, char *arguments)
                 return;
         }
         for (size_t i = 0; i < COUNT; i++) {
-                snprintf(left, sizeof(left), "%s %s", table[i].name, table[i].arguments);
-                note("  %-18s %s%s", left, strlen(left) > 18 ? "\n                     " : "",
-                     table[i].help);
+                snprintf(left, sizeof(left), "  %s %s", table[i].name, table[i].arguments);
+                note_row(&chat->terminal, left, INDENT, table[i].help);
         }
         note("%s", "");
-        for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++)
-                note("  %-18s %s", keys[i].name, keys[i].meaning);
+        for (size_t i = 0; i < sizeof(keys) / sizeof(*keys); i++) {
+                snprintf(left, sizeof(left), "  %s", keys[i].name);
+                note_row(&chat->terminal, left, INDENT, keys[i].meaning);
+        }
 }
 
 static void bye(struct chat *chat, char *arguments)

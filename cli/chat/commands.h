@@ -17,12 +17,4 @@ void commands_run(struct chat *chat, char *text);
 /* Completes commands and their arguments; `arg` is the chat. */
 line_complete_fn commands_complete;
 
-/* A row of the table of commands: for /help, for completion, and for a page of reference. */
-struct chat_row {
-        const char *name, *arguments, *help;
-};
-
-/* Row `index`; false after the last one. */
-bool chat_describe_command(size_t index, struct chat_row *ret_row);
-
 #endif

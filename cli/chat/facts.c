@@ -8,11 +8,10 @@
 #include "cli/chat/settings.h"
 #include "cli/chat/state.h"
 #include "cli/cli.h"
-#include "json/document.h"
 #include "json/plural.h"
 #include "json/reader.h"
 
-#define NODES_MAX 1000000u /* of the tools */
+#define NODES_MAX 1000000u
 
 static void print(const char *label, const char *text)
 {
@@ -104,15 +103,23 @@ void facts_show(struct chat *chat, char *arguments)
         settings_print_changed(chat);
 }
 
-static double seconds(uint64_t ns)
+struct span {
+        char text[24];
+};
+
+static struct span span(uint64_t ns)
 {
-        return (double)ns / 1e9;
+        struct span span;
+
+        snprintf(span.text, sizeof(span.text), ns < 1000000000 ? "%.1f ms" : "%.2f s",
+                 (double)ns / (ns < 1000000000 ? 1e6 : 1e9));
+        return span;
 }
 
 /* Tokens a second; 0: there is nothing to divide. */
 static double rate(uint32_t tokens, uint64_t ns)
 {
-        return ns ? (double)tokens / seconds(ns) : 0;
+        return ns ? (double)tokens * 1e9 / (double)ns : 0;
 }
 
 void facts_line(const struct chat *chat)
@@ -131,18 +138,18 @@ static void show_answer(const struct chat *chat)
         uint32_t read = end->prompt_tokens - end->cached_tokens;
         char text[256];
 
-        snprintf(text, sizeof(text), "%u token%s: cached %u, read %u in %.2f s (%.1f/s)",
+        snprintf(text, sizeof(text), "%u token%s: cached %u, read %u in %s (%.0f/s)",
                  end->prompt_tokens, plural(end->prompt_tokens), end->cached_tokens, read,
-                 seconds(end->prefill_ns), rate(read, end->prefill_ns));
+                 span(end->prefill_ns).text, rate(read, end->prefill_ns));
         print("prompt", text);
-        snprintf(text, sizeof(text), "%u token%s in %.2f s (%.1f/s)%s", end->output_tokens,
-                 plural(end->output_tokens), seconds(end->decode_ns),
+        snprintf(text, sizeof(text), "%u token%s in %s (%.1f/s)%s", end->output_tokens,
+                 plural(end->output_tokens), span(end->decode_ns).text,
                  rate(end->output_tokens, end->decode_ns),
                  end->reasoning_tokens ? ", reasoning among them" : "");
         print("answer", text);
-        snprintf(text, sizeof(text), "%u request%s before this one, %.2f s",
+        snprintf(text, sizeof(text), "%u request%s before this one, %s",
                  chat->accepted.queue_position, plural(chat->accepted.queue_position),
-                 seconds(end->queued_ns));
+                 span(end->queued_ns).text);
         print("queue", text);
         snprintf(text, sizeof(text), "temperature %g, top-k %u, top-p %g, min-p %g",
                  (double)chat->accepted.temperature, chat->accepted.top_k,

@@ -1,4 +1,4 @@
-/* Tells about the chat: /show and /stats. */
+/* /show and /stats: facts about the model, the conversation and the last answer. */
 #ifndef CLI_CHAT_FACTS_H
 #define CLI_CHAT_FACTS_H
 
@@ -14,8 +14,7 @@ void facts_stats(struct chat *chat, char *arguments);
 void facts_line(const struct chat *chat);
 /* The last `count` turns of the current branch. */
 void facts_print_turns(const struct chat *chat, size_t count);
-
-/* Prints the names of the branch's tools, a line each. */
+/* The names of the tools of a branch, a line each. */
 void facts_print_tools(const struct branch *branch);
 
 #endif

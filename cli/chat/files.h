@@ -8,7 +8,7 @@ struct chat;
 struct branch;
 
 /*
- * Adds the messages of the file to an empty branch, and its tools.  False: the user knows why not.
+ * Adds the messages of the file to an empty branch, and its tools.  False, after saying why not.
  */
 bool files_read_branch(const char *path, struct branch *branch);
 /* Replaces the tools of the branch by those of the file, which has a list. */

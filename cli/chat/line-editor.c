@@ -126,8 +126,8 @@ static size_t cursor_row(const struct line_editor *editor, size_t columns)
 
 /*
  * The terminal has a new size, and may have wrapped the line anew.  Draws it again from the row
- * where the prompt begins.  Some terminals wrap and some do not: of two guesses, the one that clears
- * fewer rows is right or leaves a piece of the old line.
+ * where the prompt begins.  Some terminals wrap and some do not: of two guesses, the one that
+ * clears fewer rows is right or leaves a piece of the old line.
  */
 static void draw_again(struct line_editor *editor)
 {
@@ -291,7 +291,7 @@ static unsigned char insert_text(EditLine *el, wchar_t *text, size_t count)
         return n && el_winsertstr(el, text) < 0 ? CC_ERROR : CC_REFRESH;
 }
 
-/* What the terminal pastes, between its two marks. */
+/* Inserts a paste, which the terminal sends between two marks. */
 static unsigned char on_paste(EditLine *el, int key)
 {
         static const wchar_t mark[] = L"\x1b[201~";
@@ -400,7 +400,7 @@ static int write_file(int fd, const struct bytes *text)
         return 0;
 }
 
-/* Runs the editor on the file; true if it succeeded.  The shell reads $EDITOR: it may have flags. */
+/* True if the editor succeeded.  The shell reads $EDITOR, which may have flags. */
 static bool run_editor(const char *path)
 {
         const char *program = getenv("VISUAL");
@@ -642,5 +642,6 @@ enum line_result line_editor_read(struct line_editor *editor, const char *prompt
         line = el_wgets(editor->el, &count);
         fputs("\x1b[?2004l", editor->out);
         fflush(editor->out);
+        terminal_quiet(editor->terminal); /* libedit has left the usual mode */
         return give_line(editor, line, count, to);
 }

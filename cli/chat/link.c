@@ -140,8 +140,6 @@ enum outcome link_next(struct link *link, struct smv_event *ret_event, int timeo
                 unsigned signals = terminal_take(link->terminal);
                 int r;
 
-                if (signals & TERMINAL_END)
-                        terminal_give(link->terminal, TERMINAL_END);
                 if (signals & (TERMINAL_INTERRUPT | TERMINAL_END))
                         return OUTCOME_INTERRUPTED;
                 if (signals & TERMINAL_STOP)

@@ -47,7 +47,7 @@ enum outcome link_next(struct link *link, struct smv_event *ret_event, int timeo
  */
 enum outcome link_reply(struct link *link, int r, uint32_t request, struct smv_event *ret_reply);
 
-/* What the failure of a call, or an event with a failure, means. */
+/* Translates the failure of a call, or of an event; closes a connection that is lost. */
 enum outcome link_failure(struct link *link, int r);
 
 /* Says what the refusal was, naming the flag that it is about. */

@@ -95,6 +95,7 @@ enum line_result plain_reader_read(struct plain_reader *reader, const char *prom
         bool pastes = false;
         size_t at = 0;
 
+        terminal_usual(reader->terminal);
         if (write(out, begin, sizeof(begin) - 1) < 0 || write(out, prompt, strlen(prompt)) < 0)
                 return LINE_END;
         while (r == LINE_READ && !find_end(&reader->held, &pastes, &at)) {
@@ -106,5 +107,6 @@ enum line_result plain_reader_read(struct plain_reader *reader, const char *prom
         }
         if (r == LINE_READ)
                 r = give_line(&reader->held, at, to);
+        terminal_quiet(reader->terminal);
         return write(out, end, sizeof(end) - 1) < 0 ? LINE_END : r;
 }

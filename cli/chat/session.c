@@ -60,7 +60,7 @@ int session_add(struct session *session, struct branch *branch, const char *name
 
 /* ---- the handle ---- */
 
-/* What a request sends, as msgpack. */
+/* The options of a request, and the msgpack that they point at. */
 struct parcel {
         struct bytes packed;
         struct smv_generate options;

@@ -16,7 +16,7 @@
 #define COLUMNS 80u
 #define ROWS    24u
 
-static const int watched[] = { SIGINT, SIGTSTP, SIGWINCH, SIGTERM, SIGHUP };
+static const int watched[] = { SIGINT, SIGTSTP, SIGWINCH, SIGTERM, SIGHUP, SIGPIPE };
 #define WATCHED_N (sizeof(watched) / sizeof(*watched))
 
 static int news_pipe[2] = { -1, -1 };
@@ -73,18 +73,12 @@ static unsigned bit_of(struct terminal *terminal, int number)
 
 unsigned terminal_take(struct terminal *terminal)
 {
-        unsigned signals = terminal->pending;
+        unsigned signals = terminal->ended_by ? TERMINAL_END : 0;
         unsigned char byte;
 
         while (read(terminal->news, &byte, 1) == 1)
                 signals |= bit_of(terminal, byte);
-        terminal->pending = 0;
         return signals;
-}
-
-void terminal_give(struct terminal *terminal, unsigned signals)
-{
-        terminal->pending |= signals;
 }
 
 bool terminal_wait(struct terminal *terminal, int fd, short events, int timeout_ms)
@@ -92,7 +86,7 @@ bool terminal_wait(struct terminal *terminal, int fd, short events, int timeout_
         struct pollfd fds[2] = { { .fd = terminal->news, .events = POLLIN },
                                  { .fd = fd, .events = events } };
 
-        return !terminal->pending && poll(fds, fd < 0 ? 1 : 2, timeout_ms) > 0 && fds[1].revents;
+        return !terminal->ended_by && poll(fds, fd < 0 ? 1 : 2, timeout_ms) > 0 && fds[1].revents;
 }
 
 /* Not canonical: so a ^D that is typed now is a character, which the prompt reads. */
@@ -169,4 +163,37 @@ void note(const char *format, ...)
         screen.terminal = true; /* also a log has no control characters */
         screen_text(&screen, text, strlen(text));
         screen_text(&screen, "\n", 1);
+}
+
+/* How many bytes of the text fit a line and end between words; all of a word that is too long. */
+static size_t line_bytes(const char *text, size_t columns)
+{
+        size_t end = 0, next;
+
+        do {
+                next = end + strspn(text + end, " ");
+                next += strcspn(text + next, " ");
+                if (end && next > columns)
+                        break;
+                end = next;
+        } while (text[end]);
+        return end;
+}
+
+void note_row(const struct terminal *terminal, const char *left, size_t indent, const char *text)
+{
+        size_t columns = terminal_columns(terminal);
+        size_t width = columns > indent + 20 ? columns - indent - 1 : 20;
+
+        if (strlen(left) >= indent) {
+                note("%s", left);
+                left = "";
+        }
+        do {
+                size_t bytes = line_bytes(text, width);
+
+                note("%-*s%.*s", (int)indent, left, (int)bytes, text);
+                left = "";
+                text += bytes + strspn(text + bytes, " ");
+        } while (*text);
 }

@@ -13,7 +13,7 @@ enum terminal_signal {
         TERMINAL_INTERRUPT = 1 << 0, /* ^C */
         TERMINAL_STOP = 1 << 1,      /* ^Z */
         TERMINAL_RESIZE = 1 << 2,
-        TERMINAL_END = 1 << 3, /* hung up, or told to end */
+        TERMINAL_END = 1 << 3, /* hung up, told to end, or nothing reads the output */
 };
 
 struct terminal {
@@ -22,8 +22,7 @@ struct terminal {
         bool quiet; /* terminal_quiet() is in force */
         bool colours;
         bool status;  /* terminal_status() shows a text */
-        int ended_by; /* the signal of TERMINAL_END */
-        unsigned pending;
+        int ended_by; /* the signal of TERMINAL_END; 0: it did not come */
         struct termios usual;
 };
 
@@ -31,10 +30,8 @@ struct terminal {
 int terminal_open(struct terminal *terminal);
 void terminal_close(struct terminal *terminal);
 
-/* The signals that came since the last call. */
+/* The signals that came since the last call, and TERMINAL_END if it ever came. */
 unsigned terminal_take(struct terminal *terminal);
-/* Gives signals back, for the next terminal_take(). */
-void terminal_give(struct terminal *terminal, unsigned signals);
 /*
  * Waits until `fd` (-1: none) has one of the events of poll(2) or the news are readable, for
  * timeout_ms at most (-1: no limit).  True if `fd` has.
@@ -42,7 +39,8 @@ void terminal_give(struct terminal *terminal, unsigned signals);
 bool terminal_wait(struct terminal *terminal, int fd, short events, int timeout_ms);
 
 /*
- * While an answer comes: what is typed is not shown in the middle of it, but waits for the prompt.
+ * Except at a prompt: what is typed is not shown in the middle of an answer, but waits for the
+ * prompt, and so does ^D.
  */
 void terminal_quiet(struct terminal *terminal);
 void terminal_usual(struct terminal *terminal);
@@ -58,5 +56,11 @@ size_t terminal_rows(const struct terminal *terminal);
 
 /* A remark to the user, a line on stderr.  Control characters in it become question marks. */
 void note(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/*
+ * A row of a list: `left`, and `text` behind it from column `indent` on, in lines that end between
+ * words.  A longer `left` has a line of its own.
+ */
+void note_row(const struct terminal *terminal, const char *left, size_t indent, const char *text);
 
 #endif

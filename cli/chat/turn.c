@@ -78,8 +78,6 @@ static enum outcome generate(struct chat *chat, struct answer *answer)
                                  : answer_run(&chat->link, &options, answer);
 
         bytes_deinit(&packed);
-        if (o == OUTCOME_INTERRUPTED)
-                link_close(&chat->link); /* the end of the answer may come at any time */
         if (!chat->cli->client)
                 session_lose_handles(&chat->session);
         return o;
@@ -262,11 +260,9 @@ static enum outcome attempt(struct chat *chat, struct answer *answer, size_t *fr
 
         do {
                 *answer = (struct answer){ 0 };
-                terminal_quiet(&chat->terminal);
                 o = prepare(chat);
                 if (o == OUTCOME_DONE)
                         o = generate(chat, answer);
-                terminal_usual(&chat->terminal);
         } while (o == OUTCOME_TOO_LONG && make_space(chat, from, &agreed));
         return o;
 }

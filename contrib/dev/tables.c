@@ -53,6 +53,15 @@ static void print_command(void)
         }
 }
 
+/* chat_command: name, arguments, help */
+static void print_chat_commands(void)
+{
+        struct chat_row row;
+
+        for (size_t i = 0; chat_describe_command(i, &row); i++)
+                printf("chat_command\t%s\t%s\t%s\n", row.name, row.arguments, row.help);
+}
+
 /* status: section, its meaning, name, "owner" if only root and the owner see it, meaning */
 static void print_status(void)
 {
@@ -76,6 +85,7 @@ int main(void)
         print_settings("setting", &config_table);
         print_settings("http_setting", &bridge_config_table);
         print_command();
+        print_chat_commands();
         print_status();
         print_codes();
         return fflush(stdout) ? 1 : 0;

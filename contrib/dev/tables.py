@@ -7,6 +7,7 @@ FIELDS = {
     "http_setting": ("group", "name", "value", "values", "default", "help", "use"),
     "command": ("name", "value", "help"),
     "flag": ("group", "name", "value", "words", "commands", "help"),
+    "chat_command": ("name", "value", "help"),
     "status": ("section", "about", "name", "seen", "help"),
     "code": ("number", "name", "help"),
 }

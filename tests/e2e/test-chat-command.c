@@ -263,7 +263,7 @@ static void a_turn_computes_only_its_own_tokens(void **state)
         await_words(chat, PROMPT);
         type(chat, "/stats\r");
         await_words(chat, "prompt ");
-        await_words(chat, "s)");
+        await_words(chat, "/s)");
         assert_int_equal(sscanf(strstr(chat->seen, "prompt       ") + 13,
                                 "%u tokens: cached %u, read %u", &tokens, &cached, &read),
                          3);

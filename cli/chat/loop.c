@@ -1,5 +1,4 @@
-#include "cli/chat/chat.h"
-
+/* Reads inputs, and asks or obeys them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
