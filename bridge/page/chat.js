@@ -116,6 +116,7 @@ export class Chat {
 
                 Object.assign(this.conversation.chat, fields);
                 Object.assign(this.settings, settings);
+                this.render();
                 this.onchange();
             }
         } else if (kind === 'imported' && chat === this.id && !this.isRunning) {

@@ -31,7 +31,9 @@ export class ConversationView {
             const group = this.chat.conversation.group(message.id);
             const wide = group.length > 1 && (at === path.length - 1 || this.wide.has(message.group));
 
-            return wide ? { key: `group-${message.group}`, message, group } : { key: message.id, message };
+            // Answers that another tab makes come one by one, so their number is a part of the key.
+            return wide ? { key: `group-${message.group}-${group.length}`, message, group }
+                        : { key: message.id, message };
         });
     }
 

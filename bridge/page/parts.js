@@ -143,6 +143,7 @@ export function fileChips(files) {
 // ---- status ----
 
 const MISSES = {
+    __proto__: null,
     nothing_cached: 'nothing was cached', prefix_changed: 'the beginning of the prompt has changed',
     tools_changed: 'the tools have changed', system_changed: 'the system prompt has changed',
     messages_changed: 'earlier messages have changed', input_changed: 'earlier messages have changed',
@@ -155,7 +156,7 @@ const WAITS = {
     prefix: 'its beginning is being computed', reader: 'its reader is slow',
 };
 
-const ENDS = { length: 'reached the token limit', tool_calls: 'calls tools', content_filter: 'filtered' };
+const ENDS = { __proto__: null, length: 'reached the token limit', tool_calls: 'calls tools', content_filter: 'filtered' };
 
 function progressWords({ progress, pieces, first }) {
     if (progress.lost)
