@@ -147,6 +147,14 @@ export class Chat {
                this.conversation.children(message.id).length > 0;
     }
 
+    // Only then may a person expect that its prompt is cached.
+    hasEarlierAnswer({ parent }) {
+        for (let at = this.conversation.get(parent); at; at = this.conversation.get(at.parent))
+            if (at.role === 'assistant')
+                return true;
+        return false;
+    }
+
     areCallsOpen(message) {
         return message.state !== 'running' && this.conversation.leaf === message.id;
     }
