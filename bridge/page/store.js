@@ -167,7 +167,7 @@ export async function exportChats(ids) {
     const chats = (await listChats()).filter((chat) => !ids || ids.includes(chat.id));
 
     for (const chat of chats)
-        chat.messages = await readMessages(chat.id);
+        chat.messages = (await readMessages(chat.id)).sort((a, b) => a.at - b.at || a.order - b.order);
     return JSON.stringify({ format: EXPORT_FORMAT, version: VERSION, chats }, null, 1);
 }
 
