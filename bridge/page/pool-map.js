@@ -68,10 +68,11 @@ function expand({ blocks, runs }) {
 
 export class PoolMap {
     constructor() {
+        this.block = null; // that is described
         this.canvas = h('canvas', { class: 'map', role: 'img', tabindex: '0',
                                     'aria-label': 'Map of the block pool',
                                     onpointermove: (event) => this.onPoint(event),
-                                    onpointerleave: () => setText(this.detail, this.hint),
+                                    onpointerleave: () => this.forget(),
                                     onkeydown: (event) => this.onKey(event) });
         this.hint = 'Point at a block, or use the arrow keys.';
         this.detail = h('p', { class: 'muted map-detail', 'aria-live': 'polite' }, this.hint);
@@ -87,6 +88,8 @@ export class PoolMap {
         this.data = data;
         this.pool = expand(data);
         this.draw();
+        if (this.block !== null)
+            this.describe(this.block);
     }
 
     // { of(block): number of the kind, kinds: [[name, colour]] }
@@ -184,6 +187,11 @@ export class PoolMap {
         event.preventDefault();
         this.describe(Math.max(0, Math.min(this.data.blocks - 1,
                                            (this.block ?? 0) + steps[event.key] * this.group)));
+    }
+
+    forget() {
+        this.block = null;
+        setText(this.detail, this.hint);
     }
 
     describe(block) {
