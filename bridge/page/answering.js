@@ -23,6 +23,16 @@ function lockOf(message) {
     return `samovar-answer-${message.group ?? message.id}`;
 }
 
+// null: the server does not keep the stream.
+function idOf(response) {
+    return response.headers.get('x-samovar-stream-id');
+}
+
+function deleteStream(id) {
+    if (id)
+        request(`v1/streams/${id}`, { method: 'DELETE', keepalive: true, quiet: true }).catch(() => {});
+}
+
 export class Answering {
     // messages: the assistant messages, one for each answer.  onchange(): a message has changed;
     // onend(): the last call.
@@ -107,26 +117,22 @@ export class Answering {
     forgetStream() {
         const [message] = this.messages;
 
-        if (message.stream)
-            request(`v1/streams/${message.stream.id}`, { method: 'DELETE', keepalive: true,
-                                                         quiet: true }).catch(() => {});
+        deleteStream(message.stream?.id);
         message.stream = null;
     }
 
     async send(body) {
-        const options = { method: 'POST', signal: this.abort.signal };
         let response;
 
         try {
-            response = await request('v1/chat/completions', { ...options, body });
+            response = await this.open(body);
         } catch (error) {
             if (error.status !== 429 || !body.stream_keep_ms)
                 throw error;
             // Perhaps only the streams that can be kept are used up.
-            response = await request('v1/chat/completions',
-                                     { ...options, body: { ...body, stream_keep_ms: undefined } });
+            response = await this.open({ ...body, stream_keep_ms: undefined });
         }
-        const id = response.headers.get('x-samovar-stream-id');
+        const id = idOf(response);
 
         this.progress.position = Number(response.headers.get('x-samovar-queue-position') ?? 0);
         if (id) {
@@ -134,6 +140,29 @@ export class Answering {
             await this.save();
         }
         return response;
+    }
+
+    // Resolves to the response when its head is there.  A stream that is kept goes on without its
+    // reader, and only the head tells its id: so a stop before the head lets the request go on in
+    // the background until the head comes, and deletes the stream then.
+    async open(body) {
+        const { signal } = this.abort, connection = new AbortController();
+
+        signal.throwIfAborted();
+        const sent = request('v1/chat/completions', { method: 'POST', body, signal: connection.signal });
+        const stop = new Promise((_, reject) =>
+            signal.addEventListener('abort', () => reject(signal.reason), { once: true }));
+        let opened = !body.stream_keep_ms;
+
+        stop.catch(() => opened && connection.abort());
+        sent.then((response) => {
+            opened = true;
+            if (!signal.aborted)
+                return;
+            connection.abort();
+            deleteStream(idOf(response));
+        }, () => {});
+        return Promise.race([sent, stop]);
     }
 
     // Reads the stream to its end.  If the connection is lost, it goes on with the next event.

@@ -116,6 +116,7 @@ export class Chat {
 
                 Object.assign(this.conversation.chat, fields);
                 Object.assign(this.settings, settings);
+                this.render();
                 this.onchange();
             }
         } else if (kind === 'imported' && chat === this.id && !this.isRunning) {
@@ -144,6 +145,14 @@ export class Chat {
     canBeWide(message) {
         return this.conversation.group(message.id).length > 1 &&
                this.conversation.children(message.id).length > 0;
+    }
+
+    // Only then may a person expect that its prompt is cached.
+    hasEarlierAnswer({ parent }) {
+        for (let at = this.conversation.get(parent); at; at = this.conversation.get(at.parent))
+            if (at.role === 'assistant')
+                return true;
+        return false;
     }
 
     areCallsOpen(message) {

@@ -5,6 +5,7 @@ import { $, h, setText, show } from './dom.js';
 import { showRunning } from './composer.js';
 import { percent } from './format.js';
 import { AnswerCard, MessageView } from './message.js';
+import { rowWords } from './parts.js';
 
 const AT_END = 60, TICK_MS = 200;
 
@@ -31,7 +32,9 @@ export class ConversationView {
             const group = this.chat.conversation.group(message.id);
             const wide = group.length > 1 && (at === path.length - 1 || this.wide.has(message.group));
 
-            return wide ? { key: `group-${message.group}`, message, group } : { key: message.id, message };
+            // Answers that another tab makes come one by one, so their number is a part of the key.
+            return wide ? { key: `group-${message.group}-${group.length}`, message, group }
+                        : { key: message.id, message };
         });
     }
 
@@ -54,6 +57,7 @@ export class ConversationView {
         box.classList.toggle('has-row', parts.some(({ group }) => group));
         show($('welcome'), !parts.length);
         show(box, parts.length > 0);
+        $('tree-button').disabled = $('export-chat').disabled = !parts.length;
         setText($('chat-title'), title || 'New chat');
         document.title = title ? `${title} – samovar` : 'samovar';
         show($('branch-note'), leaf !== null && this.chat.conversation.children(leaf).length > 0);
@@ -78,12 +82,16 @@ export class ConversationView {
 
     makeRow(group) {
         const cards = group.map((message, at) => new AnswerCard(message, at + 1, this.chat));
-        const element = h('div', { class: 'row', role: 'group', tabindex: '0',
+        const status = h('p', { class: 'status' });
+        const element = h('div', { class: 'answers-row', role: 'group',
                                    'aria-label': `${group.length} answers side by side` },
-                          cards.map((card) => card.element));
+            h('div', { class: 'row', tabindex: '0' }, cards.map((card) => card.element)), status);
+        const answering = ({ id }) => this.chat.running.get(id);
 
-        return { element, update: (chosen) => cards.forEach((card) =>
-            card.update(this.chat.running.get(card.message.id), card.message.id === chosen.id)) };
+        return { element, update: (chosen) => {
+            cards.forEach((card) => card.update(answering(card.message), card.message.id === chosen.id));
+            setText(status, rowWords(group, answering, this.chat.hasEarlierAnswer(chosen)));
+        } };
     }
 
     // Messages that are being written change their status with the time, too.
@@ -127,7 +135,8 @@ export class ConversationView {
         show($('context'), Boolean(used && context));
         if (used && context) {
             $('context-meter').value = Math.min(1, used / context);
-            setText($('context-text'), `${percent(used / context)} of ${context.toLocaleString('en')}`);
+            setText($('context-text'),
+                    `Context ${percent(used / context)} of ${context.toLocaleString('en')}`);
         }
     }
 

@@ -2,7 +2,7 @@
 
 import { h, setText } from './dom.js';
 
-const HEIGHT = 150, LEFT = 52, BOTTOM = 18, TOP = 8;
+const HEIGHT = 110, LEFT = 52, BOTTOM = 18, TOP = 8;
 
 // A round number that is not below this one.
 function roundUp(value) {

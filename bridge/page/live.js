@@ -5,7 +5,8 @@ import { getJson, request } from './api.js';
 import { Curves } from './curves.js';
 import { bytes, count, duration, large, percent, rate, when } from './format.js';
 import { Percentiles } from './latency.js';
-import { PoolMap, userName } from './pool-map.js';
+import { waitWords } from './parts.js';
+import { PoolMap, joinPool, userName } from './pool-map.js';
 
 const EVERY_MS = 1000, SPAN_MS = 5 * 60000;
 
@@ -130,7 +131,7 @@ function showStatus(status) {
         ['Parameters', model.parameters && large(model.parameters)], ['Quantisation', model.quantisation],
         ['Size', model.bytes && bytes(model.bytes)], ['Backend', model.backend],
         ['Context', model.context && count(model.context, 'token')], ['Layers', model.layers],
-        ['Heads', model.heads && `${model.heads}, with keys and values ${model.kv_heads}`],
+        ['Heads', model.heads && `${model.heads} (${model.kv_heads} for keys and values)`],
         ['Width', model.width], ['Vocabulary', number(model.vocab)], ['Format', model.format],
         ['Tool calls', model.tool_dialect || 'not known'], ['Reasoning', model.reasoning ? 'yes' : 'no'],
         ['File of', model.modified_s && when(model.modified_s * 1000)],
@@ -179,13 +180,20 @@ function endButton(number, what) {
                                onclick: () => end(number, what) }, 'End');
 }
 
+// How much of the prompt is read, and how much of it the cache had.
+function promptWords({ prompt, prompt_done: done, prompt_found: found }) {
+    if (!prompt)
+        return '';
+    return number(prompt) + (done < prompt ? `, ${percent(done / prompt)} read` : '') +
+           (found ? `, ${percent(found / prompt)} cached` : '');
+}
+
 function showWork({ streams, handles }) {
     parts.streams.update(streams.map((row) => ({
         key: row.number, last: endButton(row.number, 'sequence'),
         cells: [row.number, userName(row), row.priority,
-                row.waits_for ? `${row.state}: ${row.waits_for}` : row.state,
-                row.prompt && row.prompt_done < row.prompt ? percent(row.prompt_done / row.prompt)
-                                                           : number(row.prompt) ?? '',
+                row.waits_for ? `${row.state}: ${waitWords(row.waits_for)}` : row.state,
+                promptWords(row),
                 number(row.tokens), duration(row.age_ms)] })));
     parts.handles.update((handles ?? []).map((row) => ({
         key: row.number, last: endButton(row.number, 'handle'),
@@ -195,10 +203,26 @@ function showWork({ streams, handles }) {
 
 // ---- asking ----
 
+// A large pool comes in several replies.
+async function readPool(path, options) {
+    const replies = [await getJson(path, options)];
+
+    for (let { blocks, next } = replies[0]; next < blocks; ) {
+        const reply = await getJson(`${path}?from=${next}`, options);
+
+        replies.push(reply);
+        if (!(reply.next > next))
+            break; // it would never end
+        next = reply.next;
+    }
+    return joinPool(replies);
+}
+
 const SOURCES = [
-    ['samovar/status', ['figures', 'model', 'users', 'speed', 'late'], showStatus],
-    ['samovar/work', ['streams', 'handles'], showWork],
-    ['samovar/pool', ['pool'], (pool) => parts.map.update(pool)],
+    { path: 'samovar/status', names: ['figures', 'model', 'users', 'speed', 'late'], read: getJson,
+      put: showStatus },
+    { path: 'samovar/work', names: ['streams', 'handles'], read: getJson, put: showWork },
+    { path: 'samovar/pool', names: ['pool'], read: readPool, put: (pool) => parts.map.update(pool) },
 ];
 
 function note(names, text) {
@@ -210,11 +234,11 @@ function note(names, text) {
 
 // What a route tells; null: nothing, and the cards say why.  A server of another version may lack
 // some: they are not asked again until the tab is opened again.
-async function take([path, names, put]) {
+async function take({ path, names, read, put }) {
     if (missing.has(path))
         return null;
     try {
-        const data = await getJson(path, { polite: true });
+        const data = await read(path, { polite: true });
 
         note(names, '');
         put(data);

@@ -14,8 +14,8 @@ import { openStore } from './store.js';
 
 const HEALTH_MS = 5000, AWAY_MS = 1500;
 const CURRENT = 'samovar-chat', THEME = 'samovar-theme';
-const EXAMPLES = ['What is two plus three?', 'Write a haiku about tea.',
-                  'Explain in three points what a paged KV cache is.', 'Show a table of the planets.'];
+const EXAMPLES = ['What is two plus three?', 'What is the opposite of cold?',
+                  'Tell me a story about a fox.', 'Explain in three points what a paged KV cache is.'];
 
 let models = [], chat = null, sideKind = '';
 
@@ -211,7 +211,7 @@ const actions = {
     n: () => newChat(), k: () => { showHistory(true); $('search').focus(); }, m: () => $('input').focus(),
     r: () => last('assistant') && chat.regenerate(last('assistant')),
     e: () => editLast(),
-    t: () => toggleSide('tree'),
+    t: () => $('tree-button').disabled || toggleSide('tree'),
     s: () => toggleSide('settings'),
     l: () => selectTab($('panel-live').hidden ? 'live' : 'chat', true),
     ArrowUp: () => stepMessage(-1), ArrowDown: () => stepMessage(1),

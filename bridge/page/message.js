@@ -3,7 +3,7 @@
 import { copyText, h, icon, setText, show, toast, tool } from './dom.js';
 import { count, when } from './format.js';
 import { Markdown } from './markdown.js';
-import { Calls, Reasoning, Result, fileChips, statusWords } from './parts.js';
+import { Calls, Reasoning, Result, cardWords, fileChips, missWords, statusWords } from './parts.js';
 import { TokenView } from './tokens.js';
 
 const PLAIN_CHARS = 10000;
@@ -15,6 +15,7 @@ export class MessageView {
         this.message = message;
         this.chat = chat;
         this.markdown = null;
+        this.words = statusWords;
         this.make();
     }
 
@@ -85,7 +86,9 @@ export class MessageView {
         this.element.setAttribute('aria-busy', String(runs));
         this.updateSwitcher();
         this.updateBody(runs);
-        setText(this.status, statusWords(message, answering));
+        setText(this.status, this.words(message, answering, this.chat.hasEarlierAnswer(message)));
+        this.status.title = message.stats && missWords(message.stats)
+            ? `Not all of the prompt was cached: ${missWords(message.stats)}` : '';
         setText(this.what, [message.edited ? 'edited' : '', message.model ?? message.name ?? '']
             .filter(Boolean).join(' · '));
         show(this.error, Boolean(message.error));
@@ -189,9 +192,12 @@ export class AnswerCard {
     constructor(message, number, chat) {
         this.message = message;
         this.view = new MessageView(message, chat);
+        this.view.words = cardWords;
+        this.view.status.className = 'card-status';
+        this.number = number;
+        this.words = h('span');
         this.choose = h('button', { type: 'button', class: 'choose',
-                                    onclick: () => chat.choose(message) }, icon('check'),
-                        h('span', {}, `Use answer ${number}`));
+                                    onclick: () => chat.choose(message) }, icon('check'), this.words);
         this.element = this.view.element;
         this.element.classList.add('card');
         this.element.prepend(this.choose);
@@ -201,5 +207,6 @@ export class AnswerCard {
         this.view.update(answering);
         this.element.classList.toggle('is-chosen', chosen);
         this.choose.setAttribute('aria-pressed', String(chosen));
+        setText(this.words, chosen ? `Answer ${this.number}, used` : `Use answer ${this.number}`);
     }
 }

@@ -143,6 +143,7 @@ export function fileChips(files) {
 // ---- status ----
 
 const MISSES = {
+    __proto__: null,
     nothing_cached: 'nothing was cached', prefix_changed: 'the beginning of the prompt has changed',
     tools_changed: 'the tools have changed', system_changed: 'the system prompt has changed',
     messages_changed: 'earlier messages have changed', input_changed: 'earlier messages have changed',
@@ -150,12 +151,15 @@ const MISSES = {
 };
 
 const WAITS = {
+    __proto__: null,
     turn: 'others are before it', slot: 'all slots are taken', windows: 'too few window pages',
     blocks: 'too few free blocks', forecast: 'the pool would become full', share: 'your share is used',
     prefix: 'its beginning is being computed', reader: 'its reader is slow',
 };
 
-const ENDS = { length: 'reached the token limit', tool_calls: 'calls tools', content_filter: 'filtered' };
+export const waitWords = (name) => WAITS[name] ?? name;
+
+const ENDS = { __proto__: null, length: 'reached the token limit', tool_calls: 'calls tools', content_filter: 'filtered' };
 
 function progressWords({ progress, pieces, first }) {
     if (progress.lost)
@@ -170,37 +174,64 @@ function progressWords({ progress, pieces, first }) {
                count(progress.total, 'token');
     const place = progress.position ? `, place ${progress.position} in the queue` : '';
 
-    return `Waiting${place}${progress.waits ? `: ${WAITS[progress.waits] ?? progress.waits}` : ''}…`;
+    return `Waiting${place}${progress.waits ? `: ${waitWords(progress.waits)}` : ''}…`;
 }
 
-function cacheWords({ prompt, cached, cache_miss }) {
-    if (!prompt)
-        return null;
-    const miss = cached >= prompt - 1 || !cache_miss ? '' : ` (${MISSES[cache_miss] ?? cache_miss})`;
-
-    return `prompt ${prompt.toLocaleString('en')}, ${percent(cached / prompt)} cached${miss}`;
+export function missWords({ prompt, cached, cache_miss: why }) {
+    return !prompt || !why || cached >= prompt - 1 ? '' : MISSES[why] ?? why;
 }
 
-export function statusWords(message, answering) {
-    if (answering?.locked && !answering.over)
-        return progressWords(answering);
-    const { stats } = message, words = [];
+function cacheWords(stats, withMiss) {
+    const { prompt, cached } = stats, miss = withMiss ? missWords(stats) : '';
 
-    if (message.state === 'running')
-        words.push('Being answered in another tab');
-    if (message.state === 'stopped')
-        words.push('Stopped');
-    if (ENDS[message.finish])
-        words.push(ENDS[message.finish]);
+    return prompt ? `prompt ${prompt.toLocaleString('en')}, ${percent(cached / prompt)} cached` +
+                    (miss ? ` (${miss})` : '') : '';
+}
+
+const isAnswered = (answering) => Boolean(answering?.locked && !answering.over);
+
+// How this answer ended.
+function endWords({ state, finish }) {
+    return [state === 'running' ? 'Being answered in another tab' : '',
+            state === 'stopped' ? 'Stopped' : '', ENDS[finish] ?? ''];
+}
+
+// What its request cost, with all its answers.
+function costWords(stats, withMiss) {
     if (!stats)
-        return words.join(' · ');
-    words.push(count(stats.output, 'token') + (stats.answers > 1 ? ` in ${stats.answers} answers` : ''));
-    if (stats.per_second)
-        words.push(`${rate(stats.per_second)} tokens/s`);
-    if (stats.first_ms)
-        words.push(`first after ${duration(stats.first_ms)}`);
-    if (stats.queued_ms > 5)
-        words.push(`queued ${duration(stats.queued_ms)}`);
-    words.push(cacheWords(stats));
-    return words.filter(Boolean).join(' · ');
+        return [];
+    const { output, answers, per_second: speed, first_ms: first, queued_ms: queued } = stats;
+
+    return [count(output, 'token') + (answers > 1 ? ` in ${answers} answers` : ''),
+            speed ? `${rate(speed)} tokens/s` : '', first ? `first after ${duration(first)}` : '',
+            queued > 5 ? `queued ${duration(queued)}` : '', cacheWords(stats, withMiss)];
+}
+
+const line = (words) => words.filter(Boolean).join(' · ');
+
+// withMiss: why the cache did not have all of the prompt, too.
+export function statusWords(message, answering, withMiss) {
+    return isAnswered(answering) ? progressWords(answering)
+                                 : line([...endWords(message), ...costWords(message.stats, withMiss)]);
+}
+
+// Has its request other answers, too?
+function isOneOfMany({ stats }, answering) {
+    return (isAnswered(answering) ? answering.messages.length : stats?.answers ?? 1) > 1;
+}
+
+// Of an answer beside others: not what rowWords() tells of all of them.
+export function cardWords(message, answering, withMiss) {
+    if (!isOneOfMany(message, answering))
+        return statusWords(message, answering, withMiss);
+    return isAnswered(answering) ? '' : line(endWords(message));
+}
+
+export function rowWords(messages, answering, withMiss) {
+    const message = messages.find((each) => isOneOfMany(each, answering(each)));
+
+    if (!message)
+        return '';
+    return isAnswered(answering(message)) ? progressWords(answering(message))
+                                          : line(costWords(message.stats, withMiss));
 }

@@ -4,12 +4,14 @@
 import { h, setText } from './dom.js';
 import { count, percent } from './format.js';
 
-const CELL_MIN = 4, CELL_MAX = 14, HEIGHT_MAX = 340;
+const CELL_MIN = 4, CELL_MAX = 14, HEIGHT_MAX = 180;
 const FREE = 0, CACHED = 1, USED = 2, PINNED = 3, FOREIGN = 4;
 const STATES = [['Free', '--free'], ['Cached', '--cached'], ['In use', '--used'],
-                ['Pinned', '--pinned'], ['Of other users', '--foreign']];
+                ['Pinned', '--pinned'], ['Not yours, or free', '--foreign']];
 const SHARES = [['Used by none', '--free'], ['Used by one', '--share-1'], ['Shared by 2', '--share-2'],
-                ['Shared by 3 or 4', '--share-3'], ['Shared by 5 or more', '--share-4']];
+                ['Shared by 3 or 4', '--share-3'], ['Shared by 5 or more', '--share-4'],
+                ['Not yours, or free', '--foreign']];
+const HIDDEN_SHARE = SHARES.length - 1;
 const USER_COLOURS = 8;
 
 const sharing = (refs) => (refs < 3 ? refs : refs < 5 ? 3 : 4);
@@ -21,9 +23,32 @@ function colourOf(name) {
     return [0, 2, 4].map((at) => parseInt(digits.slice(at, at + 2), 16));
 }
 
-export const userName = ({ uid, principal }) => principal || `uid ${uid}`;
+// shared: the blocks of a prefix that a user has published; uid is then the group.
+export function userName({ uid, principal, shared }) {
+    if (shared)
+        return shared === 'group' ? `group ${uid}` : 'everyone';
+    return principal || `uid ${uid}`;
+}
 
-// The runs of the server as arrays, with a place for each block.
+const keyOf = ({ uid, principal, shared }) => JSON.stringify([uid, principal, shared ?? '']);
+
+// One map of the replies of the server: each goes on where the one before ends, and has a list of
+// users of its own.
+export function joinPool(replies) {
+    const users = new Map(), runs = [];
+
+    for (const reply of replies) {
+        const names = reply.users.map(keyOf);
+
+        reply.users.forEach((each, at) => users.has(names[at]) ||
+                                          users.set(names[at], { ...each, at: users.size }));
+        for (const [length, state, refs, user] of reply.runs)
+            runs.push([length, state, refs, user === undefined ? -1 : users.get(names[user])?.at ?? -1]);
+    }
+    return { ...replies[0], users: [...users.values()], runs };
+}
+
+// The runs as arrays, with a place for each block.
 function expand({ blocks, runs }) {
     const pool = { state: new Uint8Array(blocks), refs: new Uint16Array(blocks),
                    user: new Int16Array(blocks) };
@@ -43,10 +68,11 @@ function expand({ blocks, runs }) {
 
 export class PoolMap {
     constructor() {
+        this.block = null; // that is described
         this.canvas = h('canvas', { class: 'map', role: 'img', tabindex: '0',
                                     'aria-label': 'Map of the block pool',
                                     onpointermove: (event) => this.onPoint(event),
-                                    onpointerleave: () => setText(this.detail, this.hint),
+                                    onpointerleave: () => this.forget(),
                                     onkeydown: (event) => this.onKey(event) });
         this.hint = 'Point at a block, or use the arrow keys.';
         this.detail = h('p', { class: 'muted map-detail', 'aria-live': 'polite' }, this.hint);
@@ -54,7 +80,7 @@ export class PoolMap {
                       ['State', 'Sharing', 'User'].map((name) => h('option', {}, name)));
         this.legend = h('ul', { class: 'legend', 'aria-label': 'Totals of the pool' });
         this.element = h('div', {}, h('div', { class: 'map-head' }, h('label', { for: 'map-mode' }, 'Colour by'),
-                                      this.mode), this.canvas, this.detail, this.legend);
+                                      this.mode, this.detail), this.canvas, this.legend);
         new ResizeObserver(() => this.pool && this.draw()).observe(this.element);
     }
 
@@ -62,6 +88,8 @@ export class PoolMap {
         this.data = data;
         this.pool = expand(data);
         this.draw();
+        if (this.block !== null)
+            this.describe(this.block);
     }
 
     // { of(block): number of the kind, kinds: [[name, colour]] }
@@ -69,11 +97,12 @@ export class PoolMap {
         const { state, refs, user } = this.pool;
 
         if (this.mode.value === 'Sharing')
-            return { kinds: SHARES, of: (block) => (state[block] === FOREIGN ? 0 : sharing(refs[block])) };
+            return { kinds: SHARES, of: (block) => (state[block] === FOREIGN ? HIDDEN_SHARE
+                                                                             : sharing(refs[block])) };
         if (this.mode.value === 'User') {
             const users = this.data.users.map((each, at) => [userName(each), `--user-${at % USER_COLOURS}`]);
 
-            return { kinds: [['Free', '--free'], ['Of other users', '--foreign'], ...users],
+            return { kinds: [['Free', '--free'], ['Of none of them', '--foreign'], ...users],
                      of: (block) => (user[block] >= 0 ? user[block] + 2 : state[block] === FREE ? 0 : 1) };
         }
         return { kinds: STATES, of: (block) => Math.min(state[block], FOREIGN) };
@@ -124,7 +153,8 @@ export class PoolMap {
     tell(kinds, totals) {
         const { blocks, positions } = this.data;
         const rows = kinds.map(([name, colour], at) => ({ name, colour, total: totals[at] }))
-            .filter(({ total, name }) => total || ['Free', 'Cached', 'In use'].includes(name));
+            .filter(({ total, name }) => total || ['Cached', 'In use'].includes(name) ||
+                                         (name === 'Free' && this.data.all_users !== false));
 
         while (this.legend.children.length > rows.length)
             this.legend.lastChild.remove();
@@ -159,6 +189,11 @@ export class PoolMap {
                                            (this.block ?? 0) + steps[event.key] * this.group)));
     }
 
+    forget() {
+        this.block = null;
+        setText(this.detail, this.hint);
+    }
+
     describe(block) {
         if (block >= this.data.blocks)
             return;
@@ -169,6 +204,6 @@ export class PoolMap {
 
         setText(this.detail, `Block ${block.toLocaleString('en')}: ${name.toLowerCase()}` +
             (refs[block] ? `, used by ${count(refs[block], 'sequence')}` : '') +
-            (owner ? `, of ${userName(owner)}${owner.own ? ' (you)' : ''}` : ''));
+            (owner ? `, ${owner.shared ? 'shared with' : 'of'} ${userName(owner)}` : ''));
     }
 }

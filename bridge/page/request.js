@@ -7,6 +7,8 @@ export const DEFAULTS = {
     tools: '', tool_choice: '', schema: '', schema_on: false,
 };
 
+export const ANSWERS = [1, 2, 3, 4, 6, 8]; // as in index.html
+
 const NUMBERS = ['temperature', 'top_p', 'top_k', 'min_p', 'max_tokens', 'seed', 'presence_penalty',
                  'frequency_penalty', 'repeat_penalty'];
 const WORDS = ['model', 'reasoning_effort', 'service_tier'];

@@ -1,6 +1,6 @@
 // The settings of a chat, in the panel at the side: system prompt, parameters, tools, schema.
 
-import { $, h, setText, show, toast, tool } from './dom.js';
+import { $, announce, h, setText, show, toast, tool } from './dom.js';
 import { DEFAULTS, readSchema, readTools } from './request.js';
 
 const KEPT = 'samovar-defaults';
@@ -50,12 +50,13 @@ export class Settings {
     constructor(settings, onchange) {
         this.settings = settings;
         this.onchange = onchange;
+        this.json = {};
     }
 
     input(tag, name, props, ...children) {
         const kind = props.type === 'checkbox';
-        const control = h(tag, { name, ...props,
-            onchange: () => this.set(name, kind ? control.checked : control.value) }, ...children);
+        const control = h(tag, { name,
+            onchange: () => this.set(name, kind ? control.checked : control.value), ...props }, ...children);
 
         if (kind)
             control.checked = Boolean(this.settings[name]);
@@ -67,6 +68,8 @@ export class Settings {
     set(name, value) {
         this.settings[name] = value;
         this.check();
+        if (this.json[name])
+            announce(this.json[name].error.textContent);
         this.onchange(this.settings);
     }
 
@@ -75,13 +78,22 @@ export class Settings {
             h('option', { value: word }, WORDS[word] ?? word))));
     }
 
-    json(name, label, placeholder, rows) {
-        const error = h('p', { class: 'error', id: `${name}-error`, role: 'alert', hidden: true });
-
-        this[`${name}Error`] = error;
-        return field(label, this.input('textarea', name, {
+    // A text that must be JSON.
+    jsonField(name, label, placeholder, rows) {
+        const error = h('p', { class: 'error', id: `${name}-error`, role: 'alert',
+                               'aria-live': 'off', hidden: true });
+        const area = this.input('textarea', name, {
             rows, spellcheck: 'false', class: 'json', placeholder, 'aria-describedby': error.id,
-        }), error);
+            // At once: a line that appears with the click that ends the writing would move the
+            // button away from under the pointer.
+            oninput: () => {
+                this.settings[name] = area.value;
+                this.check();
+            },
+        });
+
+        this.json[name] = { area, error };
+        return field(label, area, error);
     }
 
     checkbox(name, label) {
@@ -93,7 +105,7 @@ export class Settings {
     // Says what is wrong with the texts that must be JSON.
     check() {
         for (const [name, read] of [['tools', readTools], ['schema', readSchema]]) {
-            const error = this[`${name}Error`];
+            const { area, error } = this.json[name];
             let why = '';
 
             try {
@@ -103,6 +115,7 @@ export class Settings {
             }
             setText(error, why);
             show(error, Boolean(why));
+            area.setAttribute('aria-invalid', String(Boolean(why)));
         }
     }
 
@@ -123,13 +136,13 @@ export class Settings {
               field('Alternatives of each token', this.input('input', 'top_logprobs', {
                   type: 'number', min: 0, max: 20, step: 1 }))),
             section('Tools', Boolean(this.settings.tools),
-              this.json('tools', 'Tools, as JSON',
-                        '[{"name": "weather", "description": "...", "parameters": {...}}]', 6),
+              this.jsonField('tools', 'Tools, as JSON',
+                             '[{"name": "weather", "description": "...", "parameters": {...}}]', 6),
               this.select('tool_choice', 'Use of tools', ['', 'auto', 'none', 'required'])),
             section('Answer format', Boolean(this.settings.schema_on),
               this.checkbox('schema_on', 'Answers follow this schema'),
-              this.json('schema', 'JSON schema',
-                        '{"type": "object", "properties": {"city": {"type": "string"}}}', 8)),
+              this.jsonField('schema', 'JSON schema',
+                             '{"type": "object", "properties": {"city": {"type": "string"}}}', 8)),
             h('div', { class: 'dialog-buttons' },
               h('button', { type: 'button', class: 'button', onclick: () => this.keep() },
                 'Keep as defaults')));

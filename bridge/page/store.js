@@ -7,9 +7,12 @@
 // was deleted in another tab leaves nothing behind.
 
 import { newId } from './format.js';
+import { ANSWERS, DEFAULTS } from './request.js';
 
 const VERSION = 1;
 const EXPORT_FORMAT = 'samovar-chats';
+
+const NO_STATS = { prompt: 0, output: 0, cached: 0, answers: 1 };
 
 const listeners = new Set();
 const channel = new BroadcastChannel('samovar-history');
@@ -164,25 +167,52 @@ export async function exportChats(ids) {
     const chats = (await listChats()).filter((chat) => !ids || ids.includes(chat.id));
 
     for (const chat of chats)
-        chat.messages = await readMessages(chat.id);
+        chat.messages = (await readMessages(chat.id)).sort((a, b) => a.at - b.at || a.order - b.order);
     return JSON.stringify({ format: EXPORT_FORMAT, version: VERSION, chats }, null, 1);
 }
 
 const TEXT = (value) => typeof value === 'string';
 const NUMBER = (value) => Number.isFinite(value);
+const TIME = (value) => NUMBER(value) && Math.abs(value) <= 8.64e15; // what a Date can be
 const PLAIN = (value) => value !== null && typeof value === 'object' && !Array.isArray(value);
 const LIST = Array.isArray;
+const BYTE = (value) => Number.isInteger(value) && value >= 0 && value < 256;
+
+function isToken(token) {
+    return TEXT(token?.t) && NUMBER(token.p) && LIST(token.top) &&
+           token.top.every((each) => LIST(each) && TEXT(each[0]) && NUMBER(each[1])) &&
+           (token.b === undefined || (LIST(token.b) && token.b.every(BYTE)));
+}
+
 // The fields of a message that an import keeps, with what each must be.
 const FIELDS = {
-    role: (value) => ['user', 'assistant', 'tool'].includes(value), text: TEXT, at: NUMBER,
+    role: (value) => ['user', 'assistant', 'tool'].includes(value), text: TEXT, at: TIME,
     order: NUMBER, reasoning: TEXT, reasoned_ms: NUMBER, group: TEXT, call_id: TEXT, name: TEXT,
     model: TEXT, finish: TEXT, error: TEXT, edited: (value) => value === true, stats: PLAIN,
     schema: (value) => PLAIN(value) || value === true,
-    calls: (value) => LIST(value) && value.every((call) => TEXT(call.id) && TEXT(call.name) &&
+    calls: (value) => LIST(value) && value.every((call) => TEXT(call?.id) && TEXT(call.name) &&
                                                            TEXT(call.arguments)),
-    files: (value) => LIST(value) && value.every((file) => TEXT(file.name) && TEXT(file.text)),
-    tokens: (value) => LIST(value) && value.every((token) => TEXT(token.t) && NUMBER(token.p)),
+    files: (value) => LIST(value) && value.every((file) => TEXT(file?.name) && TEXT(file.text)),
+    tokens: (value) => LIST(value) && value.every(isToken),
 };
+
+// Of a file, only what the page can show: counts and times, and why the cache was of no use.
+function checkStats(stats) {
+    const known = Object.entries(stats).filter(([name, value]) =>
+        (name === 'cache_miss' ? TEXT(value) : NUMBER(value) && value >= 0));
+
+    return Object.fromEntries([...Object.entries(NO_STATS), ...known]);
+}
+
+// A setting that is not what the page writes stays at its default.
+function checkSettings(settings) {
+    const kept = Object.entries(PLAIN(settings) ? settings : {}).filter(([name, value]) =>
+        Object.hasOwn(DEFAULTS, name) &&
+        (typeof value === typeof DEFAULTS[name] || (TEXT(value) && NUMBER(DEFAULTS[name]))));
+    const { answers, ...others } = Object.fromEntries(kept);
+
+    return ANSWERS.includes(answers) ? { ...others, answers } : others;
+}
 
 function checkMessage(message) {
     const kept = { text: '', at: Date.now(), order: 0 };
@@ -193,6 +223,8 @@ function checkMessage(message) {
                 throw new Error(`a message has a ${name} that is not understood`);
             kept[name] = message[name];
         }
+    if (kept.stats)
+        kept.stats = checkStats(kept.stats);
     if (!kept.role)
         throw new Error('a message has no role');
     // An answer that was running when it was exported is not running here.
@@ -217,9 +249,9 @@ function checkChat(chat) {
     checkRoots(rows);
     return {
         chat: { id, title: chat.title.slice(0, 200), titled: true, leaf: ids.get(chat.leaf) ?? null,
-                created: NUMBER(chat.created) ? chat.created : Date.now(),
-                updated: NUMBER(chat.updated) ? chat.updated : Date.now(),
-                settings: PLAIN(chat.settings) ? chat.settings : {} },
+                created: TIME(chat.created) ? chat.created : Date.now(),
+                updated: TIME(chat.updated) ? chat.updated : Date.now(),
+                settings: checkSettings(chat.settings) },
         rows,
     };
 }
