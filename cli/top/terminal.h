@@ -1,9 +1,9 @@
 /*
  * The terminal while the live view has it: in raw mode, on its alternate screen, without a cursor.
  *
- * Whatever ends the program, the terminal is as before: top_terminal_close() puts it back, and so do
- * the signals that end a program, and a crash.  Signals come as events of top_terminal_wait().  There
- * is one terminal in a process.
+ * Whatever ends the program, the terminal is as before: top_terminal_close() puts it back, and so
+ * do the signals that end a program, and a crash.  Signals come as events of top_terminal_wait().
+ * There is one terminal in a process.
  */
 #ifndef CLI_TOP_TERMINAL_H
 #define CLI_TOP_TERMINAL_H
