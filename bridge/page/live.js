@@ -5,7 +5,6 @@ import { getJson, request } from './api.js';
 import { Curves } from './curves.js';
 import { bytes, count, duration, large, percent, rate, when } from './format.js';
 import { Percentiles } from './latency.js';
-import { waitWords } from './parts.js';
 import { PoolMap, joinPool, userName } from './pool-map.js';
 
 const EVERY_MS = 1000, SPAN_MS = 5 * 60000;
@@ -192,7 +191,7 @@ function showWork({ streams, handles }) {
     parts.streams.update(streams.map((row) => ({
         key: row.number, last: endButton(row.number, 'sequence'),
         cells: [row.number, userName(row), row.priority,
-                row.waits_for ? `${row.state}: ${waitWords(row.waits_for)}` : row.state,
+                row.waits_for ? `${row.state}: ${row.waits_for}` : row.state,
                 promptWords(row),
                 number(row.tokens), duration(row.age_ms)] })));
     parts.handles.update((handles ?? []).map((row) => ({

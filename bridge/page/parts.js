@@ -157,9 +157,10 @@ const WAITS = {
     prefix: 'its beginning is being computed', reader: 'its reader is slow',
 };
 
-export const waitWords = (name) => WAITS[name] ?? name;
+const waitWords = (name) => WAITS[name] ?? name;
 
-const ENDS = { __proto__: null, length: 'reached the token limit', tool_calls: 'calls tools', content_filter: 'filtered' };
+const ENDS = { __proto__: null, length: 'reached the token limit', tool_calls: 'calls tools',
+               content_filter: 'filtered' };
 
 function progressWords({ progress, pieces, first }) {
     if (progress.lost)
@@ -182,7 +183,9 @@ export function missWords({ prompt, cached, cache_miss: why }) {
 }
 
 function cacheWords(stats, withMiss) {
-    const { prompt, cached } = stats, miss = withMiss ? missWords(stats) : '';
+    const { prompt, cached } = stats;
+    // A new chat shares its beginning with others by chance only: that it does not is no news.
+    const miss = withMiss || stats.cache_miss !== 'prefix_changed' ? missWords(stats) : '';
 
     return prompt ? `prompt ${prompt.toLocaleString('en')}, ${percent(cached / prompt)} cached` +
                     (miss ? ` (${miss})` : '') : '';

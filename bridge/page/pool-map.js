@@ -7,10 +7,10 @@ import { count, percent } from './format.js';
 const CELL_MIN = 4, CELL_MAX = 14, HEIGHT_MAX = 180;
 const FREE = 0, CACHED = 1, USED = 2, PINNED = 3, FOREIGN = 4;
 const STATES = [['Free', '--free'], ['Cached', '--cached'], ['In use', '--used'],
-                ['Pinned', '--pinned'], ['Not yours, or free', '--foreign']];
+                ['Pinned', '--pinned'], ['Of other users', '--foreign']];
 const SHARES = [['Used by none', '--free'], ['Used by one', '--share-1'], ['Shared by 2', '--share-2'],
                 ['Shared by 3 or 4', '--share-3'], ['Shared by 5 or more', '--share-4'],
-                ['Not yours, or free', '--foreign']];
+                ['Of other users', '--foreign']];
 const HIDDEN_SHARE = SHARES.length - 1;
 const USER_COLOURS = 8;
 
