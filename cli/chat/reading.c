@@ -21,6 +21,7 @@ void reading_open(struct reading *reading, struct terminal *terminal, bool with_
 {
         *reading = (struct reading){ .editor = line_editor_open(terminal, complete, arg),
                                      .plain = { .terminal = terminal } };
+        terminal->plain = !reading->editor;
         terminal_quiet(terminal);
         if (with_history)
                 history_open(&reading->history, remember, reading);

@@ -89,14 +89,20 @@ bool terminal_wait(struct terminal *terminal, int fd, short events, int timeout_
         return !terminal->ended_by && poll(fds, fd < 0 ? 1 : 2, timeout_ms) > 0 && fds[1].revents;
 }
 
-/* Not canonical: so a ^D that is typed now is a character, which the prompt reads. */
+/*
+ * Without the terminal's own lines, a ^D that is typed now is a character, which libedit gets.  A
+ * plain reader needs these lines, and gets the end of the input.
+ */
 void terminal_quiet(struct terminal *terminal)
 {
         struct termios mode = terminal->usual;
 
-        mode.c_lflag &= ~(tcflag_t)(ECHO | ICANON);
-        mode.c_cc[VMIN] = 1;
-        mode.c_cc[VTIME] = 0;
+        mode.c_lflag &= ~(tcflag_t)ECHO;
+        if (!terminal->plain) {
+                mode.c_lflag &= ~(tcflag_t)ICANON;
+                mode.c_cc[VMIN] = 1;
+                mode.c_cc[VTIME] = 0;
+        }
         tcsetattr(STDIN_FILENO, TCSADRAIN, &mode);
         terminal->quiet = true;
 }

@@ -20,6 +20,7 @@ struct terminal {
         int news;   /* readable if terminal_take() returns something new */
         int out;    /* where prompts go: stderr, or stdout if only that is a terminal */
         bool quiet; /* terminal_quiet() is in force */
+        bool plain; /* a plain reader reads, so the terminal itself makes lines */
         bool colours;
         bool status;  /* terminal_status() shows a text */
         int ended_by; /* the signal of TERMINAL_END; 0: it did not come */

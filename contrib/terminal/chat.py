@@ -6,7 +6,7 @@ import stat
 import termios
 import time
 
-from place import TEASPOON, Skip  # noqa: F401
+from place import TEASPOON
 
 PROMPT = ">>>"
 HOSTILE = (b"one\x1b[2Jtwo\x1b]0;title\x07three\x1b[?1049hfour\xc2\x9b6nfive\rsix\x1b[31mseven\x1bcend\x08.")
@@ -54,6 +54,7 @@ def test_a_second_question_reads_only_itself(place):
 
 
 def test_commands_are_listed_and_completed(place):
+    place.needs_libedit()
     terminal = chat(place, place.scripted(), rows=50)
     terminal.send("/help\r")
     for name in ("/help", "/bye", "/clear", "/system", "/set", "/show", "/undo", "/retry", "/fork", "/branches",
@@ -181,6 +182,7 @@ def test_a_private_daemon_serves_a_file(place):
 # ---- the line ----
 
 def test_wide_characters_are_edited_where_they_stand(place):
+    place.needs_libedit()
     terminal = chat(place, place.scripted(), rows=10, columns=40)
     terminal.send("漢字漢字")
     terminal.last_line(PROMPT + " 漢字漢字")
@@ -204,6 +206,7 @@ def test_wide_characters_are_edited_where_they_stand(place):
 
 
 def test_resizing_does_not_break_the_line(place):
+    place.needs_libedit()
     terminal = chat(place, place.scripted(), rows=12, columns=60)
     words = "".join("w%02d " % number for number in range(20))
     terminal.send(words)
@@ -235,6 +238,7 @@ def test_resizing_an_answer_does_not_stop_it(place):
 
 
 def test_a_paste_of_many_lines_is_one_question(place):
+    place.needs_libedit()
     terminal = chat(place, place.scripted())
     lines = ["line %d" % number for number in range(200)]
     terminal.paste("\n".join(lines) + "\nsay hello.\n")
@@ -248,6 +252,7 @@ def test_a_paste_of_many_lines_is_one_question(place):
 
 
 def test_a_paste_cannot_control_the_terminal(place):
+    place.needs_libedit()
     terminal = chat(place, place.scripted())
     terminal.paste("a\x1b[2Jb\x07c\x9b2Jd\x7f\x00e\tf\n/bye\nsay hello.")
     terminal.last_line("say hello.")
@@ -258,6 +263,7 @@ def test_a_paste_cannot_control_the_terminal(place):
 
 
 def test_an_interrupted_paste_leaves_a_clean_prompt(place):
+    place.needs_libedit()
     terminal = chat(place, place.scripted())
     terminal.send("\x1b[200~this paste has no end")
     terminal.pump(0.1)
@@ -267,6 +273,7 @@ def test_an_interrupted_paste_leaves_a_clean_prompt(place):
 
 
 def test_blocks_and_continued_lines_are_one_question(place):
+    place.needs_libedit()
     terminal = chat(place, place.scripted())
     terminal.send('"""one\r')
     terminal.last_line("...")
@@ -286,6 +293,7 @@ def test_blocks_and_continued_lines_are_one_question(place):
 
 
 def test_the_history_outlives_the_chat_and_is_private(place):
+    place.needs_libedit()
     daemon = place.scripted()
     terminal = chat(place, daemon)
     ask(terminal, "say hello.", "how are you today?")
@@ -312,6 +320,7 @@ def test_the_history_outlives_the_chat_and_is_private(place):
 
 
 def test_an_editor_of_the_user_changes_the_line(place):
+    place.needs_libedit()
     editor = place.write("editor", '#!/bin/sh\nprintf "%s and\\nsay hello." "$(cat "$1")" >"$1.new"\nmv "$1.new" "$1"\n')
     editor.chmod(0o755)
     terminal = chat(place, place.scripted(), env={"EDITOR": str(editor)})
@@ -375,6 +384,7 @@ def test_an_interrupt_in_the_middle_keeps_what_has_come(place):
 
 
 def test_interrupts_at_the_prompt_only_clear_the_line(place):
+    place.needs_libedit()
     terminal = chat(place, place.scripted())
     for _ in range(3):
         stop(terminal)
@@ -407,6 +417,7 @@ def test_interrupts_at_random_moments_never_end_the_chat(place):
 
 
 def test_what_is_typed_during_an_answer_waits_for_the_prompt(place):
+    place.needs_libedit()
     terminal = chat(place, place.scripted(), "--ignore-eos", "--max-tokens", "1000000")
     terminal.send("say forever.\r")
     terminal.shows("tick tock")

@@ -217,6 +217,10 @@ class Place:
         self.terminals.append(Terminal(program, self.env(**(env or {})), rows, columns))
         return self.terminals[-1]
 
+    def needs_libedit(self):
+        if b"libedit.so" not in (self.build / "cli" / "samovar").read_bytes():
+            raise Skip("samovar is built without libedit")
+
     def run(self, *arguments, env=None, **more):
         """Runs samovar without a terminal."""
         return subprocess.run([str(self.build / "cli" / "samovar"), *map(str, arguments)],
