@@ -9,7 +9,8 @@
  * answer-form.c makes the constraint of an answer, and answer-lines.c writes an answer as JSON.
  * status.c shows what the daemon does, models.c what it serves; stats.c prints the cost of a
  * stream, and loading.c shows a bar while the model loads.  work.c lists streams and handles and
- * ends them; reply.c has what these share.  screen.c writes, and private-daemon.c runs a private
+ * ends them; reply.c has what these share.  pull/ fetches models into the folder of models, and
+ * removes them; web.c speaks HTTP.  screen.c writes, and private-daemon.c runs a private
  * samovard.
  */
 #ifndef CLI_CLI_H
@@ -21,6 +22,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "cli/pull/pull.h"
 #include "json/bytes.h"
 
 /* The exit statuses.  Functions here return them too. */
@@ -46,6 +48,8 @@ enum cli_command {
         CLI_MODELS = 1 << 9,
         CLI_PS = 1 << 10,
         CLI_CANCEL = 1 << 11,
+        CLI_PULL = 1 << 16,
+        CLI_RM = 1 << 17,
 };
 
 #define CHOICES_MAX 64u /* more of them are better given as --constraint */
@@ -78,6 +82,7 @@ struct cli {
         bool parts;
         const char *tools; /* a file */
         const char *allowed_tools[SMV_BANNED_TEXTS_MAX];
+        struct pull_options pull;
         const char **arguments; /* those that are not flags */
         int argument_count;
         struct bytes input; /* the text that the command works on; NUL-terminated */
@@ -178,6 +183,11 @@ bool daemon_is_file(const char *model);
 int daemon_start(const char *model, uint32_t sequences, int *ret_fd, pid_t *ret_pid);
 /* Becomes a samovard that describes the model.  Returns only on failure: an exit status. */
 int daemon_inspect(const char *model, bool json);
+/*
+ * Asks a samovard for the description of the model as JSON: 0, also if the model cannot be served;
+ * or an exit status after a message.
+ */
+int daemon_describe(const char *model, struct bytes *ret_json);
 /*
  * Starts a samovard that renders `messages`: a file, or "-" for its stdin.  If `in` is not -1, it
  * becomes that stdin.  Returns 0, a descriptor with its output, and its pid; or an exit status.

@@ -20,8 +20,10 @@ const struct command command_table[] = {
         { "status",     CLI_STATUS,     "",            "show on one screen what the daemon does, and for whom" },
         { "ps",         CLI_PS,         "",            "list your streams and handles; root and the user of the daemon see all" },
         { "cancel",     CLI_CANCEL,     "NUMBER",      "end the stream, or close the handle, that ps shows with this number" },
-        { "models",     CLI_MODELS,     "",            "list the models that the daemon serves" },
+        { "models",     CLI_MODELS,     "",            "list the models that the daemon serves, and those in the folder of models" },
         { "fork-demo",  CLI_FORK_DEMO,  "[BEGINNING...]", "begin a story, fork it while it is generated, and show three endings at the same time" },
+        { "pull",       CLI_PULL,       "NAME",        "fetch a model of Hugging Face, of a URL or of this machine into the folder of models" },
+        { "rm",         CLI_RM,         "NAME...",     "remove models from the folder of models" },
         { "inspect",    CLI_INSPECT,    "PATH",        "print what a model is, whether this machine can serve it, and in which quantisations" },
 };
 
@@ -52,7 +54,7 @@ const struct flag flag_table[] = {
         { "--any-uid",   NULL,   ALL,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "accept a daemon that runs as neither you nor root" },
         { "--principal", "NAME", ALL,      FLAG_TEXT,   offsetof(struct cli, principal),            0, "connect for this principal, if you are the user of the daemon's setting gateway" },
         { "--timeout",   "SECONDS", ALL,   FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 10 for status, models, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
-        { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE, FLAG_TEXT, offsetof(struct cli, model),          0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard" },
+        { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE, FLAG_TEXT, offsetof(struct cli, model),          0, "the model to use: one that the daemon serves; else one of the folder of models, or a path (with /, .gguf or .safetensors), for which a private samovard is started" },
 
         { "--system",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, system),               0, "the system message, before the question", "Prompt" },
         { "--answer",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, answer),               0, "the beginning of the answer, which the model continues; only the continuation is printed" },
@@ -110,7 +112,14 @@ const struct flag flag_table[] = {
         { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end after MS milliseconds with the tokens until then; refused if it could hardly begin by then" },
         { "--keep",      "SECONDS", GENERATE, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits this long for attach; stderr shows its resume id", .high = SMV_KEEP_MS_MAX / 1000 },
 
-        { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL)) | CLI_INSPECT, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
+        { "--dry-run",   NULL,   CLI_PULL, FLAG_SWITCH, offsetof(struct cli, pull.dry_run),         0, "fetch nothing: show the files, their sizes, and what fits on this machine", "Folder of models" },
+        { "--name",      "NAME", CLI_PULL, FLAG_TEXT,   offsetof(struct cli, pull.name),            0, "the name of the model in the folder; by default that of its file or repository" },
+        { "--sha256",    "HEX",  CLI_PULL, FLAG_TEXT,   offsetof(struct cli, pull.sha256),          0, "the SHA-256 that the file must have; by default that of the hub" },
+        { "--retries",   "N",    CLI_PULL, FLAG_COUNT,  offsetof(struct cli, pull.retries),         0, "give up after N failures without progress between them; default 8", .high = 1000 },
+        { "--force",     NULL,   CLI_PULL | CLI_RM, FLAG_SWITCH, offsetof(struct cli, pull.force),  0, "pull: also what samovard cannot serve, and in place of another model; rm: also what a daemon serves" },
+        { "--yes",       NULL,   CLI_RM,   FLAG_SWITCH, offsetof(struct cli, pull.yes),             0, "remove without a question" },
+
+        { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL)) | CLI_INSPECT | CLI_PULL, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
         { "--control-text", NULL, GENERATE, FLAG_SWITCH, offsetof(struct cli, control_text),         0, "print the text of control tokens that the model generates, too" },
         { "--pieces",    NULL,   TOKENS,   FLAG_SWITCH, offsetof(struct cli, pieces),               0, "print a line for each token: its id, what it is, and its own text" },
         { "--logprobs",  "N",    GENERATE, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones", .high = SMV_LOGPROBS_MAX },
@@ -144,13 +153,19 @@ void flag_help(const struct cli *cli)
                 if (command_table[i].command == cli->command)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", command_table[i].name,
                                command_table[i].arguments, command_table[i].help);
-        if (!(cli->command & (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO)))
+        if (!(cli->command &
+              (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO | CLI_PULL | CLI_RM)))
                 printf("Without arguments, or with -, it reads stdin.\n");
         if (cli->command & CONVERSATION)
                 printf("If stdin is a pipe or a file, it follows the question, after an empty "
                        "line.\n");
         if (cli->command == CLI_STATUS)
                 printf("The manual samovar(1) explains each key of --all and --json.\n");
+        if (cli->command == CLI_PULL)
+                printf("NAME is a repository of Hugging Face (OWNER/NAME, OWNER/NAME:Q4_K_M, "
+                       "OWNER/NAME:FILE,\nOWNER/NAME@REVISION), a URL of a GGUF file, or a path "
+                       "of this machine (./FILE).\nA pull that was stopped continues with the "
+                       "same command.\n");
         if (cli->command == CLI_TEMPLATE)
                 printf("With a FILE (a template, a model, a tokenizer_config.json) no running "
                        "daemon is "

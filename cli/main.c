@@ -166,6 +166,24 @@ static int run_inspect(struct cli *cli)
         return CLI_USAGE;
 }
 
+/* True: the command needs neither input nor a daemon, and *ret_result is its exit status. */
+static bool run_alone(struct cli *cli, int *ret_result)
+{
+        switch (cli->command) {
+        case CLI_INSPECT:
+                *ret_result = run_inspect(cli);
+                return true;
+        case CLI_PULL:
+                *ret_result = cli_pull(cli);
+                return true;
+        case CLI_RM:
+                *ret_result = cli_rm(cli);
+                return true;
+        default:
+                return false;
+        }
+}
+
 static int run(struct cli *cli)
 {
         switch (cli->command) {
@@ -229,12 +247,12 @@ int main(int argc, char **argv)
         }
 
         r = cli_flags(&cli, argc, argv);
-        if (!r && cli.command == CLI_INSPECT)
-                r = run_inspect(&cli);
-        if (!r && needs_input(&cli))
-                r = cli_input(&cli);
-        if (!r)
-                r = cli.file ? cli_render_template(&cli) : serve(&cli);
+        if (!r && !run_alone(&cli, &r)) {
+                if (needs_input(&cli))
+                        r = cli_input(&cli);
+                if (!r)
+                        r = cli.file ? cli_render_template(&cli) : serve(&cli);
+        }
 
         smv_close(cli.client);
         if (cli.child)

@@ -235,9 +235,11 @@ static int write_file(struct join *join)
         join->total = join->head.count + join->data_bytes;
         sha256_begin(&join->hash);
         r = put(join, join->head.at, join->head.count);
-        for (size_t i = 0; i < join->joining->piece_count && !r; i++)
+        for (size_t i = 0; i < join->joining->piece_count && !r && !join->joining->head_only; i++)
                 r = put_weights(join, &join->pieces[i]);
-        if (!r && fdatasync(join->fd) < 0)
+        if (!r && join->joining->head_only && ftruncate(join->fd, (off_t)join->total) < 0)
+                r = fail(join, -errno, "%s: %s", join->joining->to, strerror(errno));
+        if (!r && !join->joining->head_only && fdatasync(join->fd) < 0)
                 r = fail(join, -errno, "%s: %s", join->joining->to, strerror(errno));
         close(join->fd);
         if (r)

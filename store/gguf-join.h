@@ -15,6 +15,7 @@ struct gguf_joining {
         const char *const *pieces; /* paths, in order */
         size_t piece_count;
         const char *to; /* the path of the whole file, which is replaced */
+        bool head_only; /* only the head is written, and the size is set: to look at the model */
         /* Called after some bytes were written; false: stop.  NULL: none. */
         bool (*on_progress)(void *arg, uint64_t bytes, uint64_t total);
         void *arg;

@@ -201,11 +201,6 @@ int incoming_commit(struct incoming *incoming, const struct manifest *manifest)
         return r;
 }
 
-int incoming_discard(struct incoming *incoming)
-{
-        return store_remove(incoming->folder);
-}
-
 void incoming_close(struct incoming *incoming)
 {
         char *slash;
@@ -226,6 +221,53 @@ bool incoming_path(const struct incoming *incoming, const char *file, const char
 {
         return (size_t)snprintf(to, STORE_PATH_BYTES, "%s/%s%s", incoming->folder, file, suffix) <
                STORE_PATH_BYTES;
+}
+
+/* ---- what other pulls have left ---- */
+
+int incoming_bytes(const struct store *store, const char *name, uint64_t *ret_bytes)
+{
+        char path[STORE_PATH_BYTES];
+        struct dirent *entry;
+        struct stat file;
+        DIR *dir;
+
+        *ret_bytes = 0;
+        if ((size_t)snprintf(path, sizeof(path), "%s/.pull/%s", store->places[0], name) >=
+            sizeof(path))
+                return -ENOENT;
+        dir = opendir(path);
+        if (!dir)
+                return -ENOENT;
+        while ((entry = readdir(dir)))
+                if (!fstatat(dirfd(dir), entry->d_name, &file, 0) && S_ISREG(file.st_mode))
+                        *ret_bytes += (uint64_t)file.st_size;
+        closedir(dir);
+        return 0;
+}
+
+bool incoming_name(const struct store *store, size_t index, char ret_name[STORE_NAME_BYTES + 1])
+{
+        char path[STORE_PATH_BYTES];
+        struct dirent *entry;
+        struct stat file;
+        bool found = false;
+        DIR *dir;
+
+        if ((size_t)snprintf(path, sizeof(path), "%s/.pull", store->places[0]) >= sizeof(path))
+                return false;
+        dir = opendir(path);
+        while (dir && !found && (entry = readdir(dir))) {
+                if (!store_may_name(entry->d_name, strlen(entry->d_name)) ||
+                    fstatat(dirfd(dir), entry->d_name, &file, 0) < 0 || !S_ISDIR(file.st_mode) ||
+                    index--)
+                        continue;
+                found = true;
+                snprintf(ret_name, STORE_NAME_BYTES + 1, "%s", entry->d_name);
+        }
+        if (dir)
+                closedir(dir);
+        return found;
 }
 
 /* ---- states ---- */

@@ -33,10 +33,13 @@ int incoming_tidy(const struct incoming *incoming, const char *const *files, siz
  * same moment, and removed.  0 or a negative errno.
  */
 int incoming_commit(struct incoming *incoming, const struct manifest *manifest);
-/* Removes what has come. */
-int incoming_discard(struct incoming *incoming);
 /* Gives the lock back; what has come stays, if it was not committed. */
 void incoming_close(struct incoming *incoming);
+
+/* The bytes that an unfinished pull of this name has left: 0 or -ENOENT. */
+int incoming_bytes(const struct store *store, const char *name, uint64_t *ret_bytes);
+/* The name of unfinished pull `index`, in no order; false: there are no more. */
+bool incoming_name(const struct store *store, size_t index, char ret_name[STORE_NAME_BYTES + 1]);
 
 /* FOLDER/FILE and its suffix: "", ".part" or ".state".  False: too long. */
 bool incoming_path(const struct incoming *incoming, const char *file, const char *suffix,
