@@ -8,6 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "store/store.h"
+
 /*
  * A private daemon answers when it has checked its model and allocated its memory.  Unless the user
  * gives another timeout, wait until then; if it dies, the wait ends.
@@ -124,7 +126,14 @@ static void advise_start(const struct cli *cli)
                 say("no daemon is there: start one with  samovard --socket %s", cli->socket);
 }
 
-static int connect_service(struct cli *cli)
+/* No daemon is at the socket. */
+static bool is_absent(int r)
+{
+        return r == -ENOENT || r == -ECONNREFUSED;
+}
+
+/* Tries to connect to the service.  0, or a negative errno after a message, if that is wanted. */
+static int try_service(struct cli *cli, bool silent)
 {
         char message[256] = "";
         struct waiting waiting = { .limit_s = cli->wait_s, .begin_ms = clock_ms() };
@@ -144,17 +153,73 @@ static int connect_service(struct cli *cli)
         int r;
 
         r = smv_connect(&options, &cli->client);
-        if (!r)
-                return 0;
+        if (!r || (silent && is_absent(r)))
+                return r;
         say("%s", *message ? message : strerror(-r));
         if (r == -ETIMEDOUT)
                 say("%s--timeout waits longer", waiting.said & bit_of(SMV_SHUTTING_DOWN)
                                                         ? ""
                                                         : "it may be stopped or overloaded; ");
-        if (r != -ENOENT && r != -ECONNREFUSED)
-                return CLI_FAILED;
+        return r;
+}
+
+static int connect_service(struct cli *cli)
+{
+        int r = try_service(cli, false);
+
+        if (!r || !is_absent(r))
+                return r ? CLI_FAILED : 0;
         advise_start(cli);
         return CLI_NO_DAEMON;
+}
+
+static bool serves(const struct smv_client *client, const char *name)
+{
+        struct smv_model model = { SMV_SIZE(smv_model) };
+
+        for (size_t i = 0; !smv_model(client, i, &model); i++)
+                if (!strcmp(model.name, name))
+                        return true;
+        return false;
+}
+
+/*
+ * A name of the folder of models: the service may serve it; if it does not, or if there is none, a
+ * private daemon does.  With --socket, only that daemon is meant.
+ */
+static int connect_named(struct cli *cli)
+{
+        struct store_model model;
+        struct store store;
+        int r;
+
+        if (cli->socket || store_open(&store) || store_find(&store, cli->model, &model))
+                return connect_service(cli);
+        r = try_service(cli, true);
+        if (!r && !serves(cli->client, cli->model)) {
+                smv_close(cli->client);
+                cli->client = NULL;
+                r = -ENOENT;
+        }
+        if (r && is_absent(r)) {
+                cli->model = model.path;
+                r = connect_private(cli);
+        } else if (r) {
+                r = CLI_FAILED;
+        }
+        store_model_deinit(&model);
+        return r;
+}
+
+/*
+ * models shows the folder of models, too, so it can do without a daemon, if the user has not named
+ * one.
+ */
+static int connect_if_there(struct cli *cli)
+{
+        int r = cli->socket ? connect_service(cli) : try_service(cli, true);
+
+        return cli->socket ? r : r && !is_absent(r) ? CLI_FAILED : 0;
 }
 
 /* Needs no input and no running daemon.  Returns an exit status, unless samovard replaces us. */
@@ -228,9 +293,12 @@ static int serve(struct cli *cli)
                 r = cli_conversation(cli);
         if (!r && cli->command & (CLI_ASK | CLI_COMPLETE))
                 r = cli_answer_form(cli);
-        if (!r)
-                r = cli->model && daemon_is_file(cli->model) ? connect_private(cli)
-                                                             : connect_service(cli);
+        if (!r && cli->command == CLI_MODELS)
+                r = connect_if_there(cli);
+        else if (!r && cli->model)
+                r = daemon_is_file(cli->model) ? connect_private(cli) : connect_named(cli);
+        else if (!r)
+                r = connect_service(cli);
         return r ? r : run(cli);
 }
 
