@@ -36,9 +36,9 @@ struct job {
         int fd;                      /* -1: not open yet */
         struct sha256 hash;          /* of the bytes that are there */
         struct sha1 blob;
-        bool is_blob;   /* its digest is git's */
-        uint64_t skip;  /* bytes to come that are there already */
-        uint64_t begun; /* `have` at the beginning of the try */
+        bool is_blob;  /* its digest is git's */
+        uint64_t skip; /* bytes to come that are there already */
+        uint64_t best; /* the most that was there: only more than that is progress */
         unsigned wrong;
         uint32_t after_s;
         bool complete; /* a status said so */
@@ -393,8 +393,10 @@ static void try_later(struct job *job)
 {
         char text[32];
 
-        if (job->file->have > job->begun)
+        if (job->file->have > job->best) {
+                job->best = job->file->have;
                 retry_progress(&job->retry);
+        }
         if (!retry_later(&job->retry, job->after_s)) {
                 job->state = JOB_FAILED;
                 job->error = -EIO;
@@ -415,7 +417,6 @@ static void restart(struct job *job)
                 job->state = JOB_FAILED;
                 return;
         }
-        job->begun = 0;
         try_later(job);
 }
 
@@ -521,7 +522,8 @@ static int begin_try(struct job *job)
         job->complete = false;
         job->skip = 0;
         job->after_s = 0;
-        job->begun = file->have;
+        if (job->best < file->have)
+                job->best = file->have;
         job->state = JOB_RUNS;
         if (file->size_known && file->have == file->bytes) {
                 finish(job); /* only the end was missing */

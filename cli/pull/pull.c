@@ -481,8 +481,8 @@ static int check_served(struct pull *pull)
 static int commit(struct pull *pull)
 {
         char text[STORE_PATH_BYTES + 64], size[32], took[32];
-        int r = incoming_tidy(&pull->incoming, (const char *const *)pull->names,
-                              pull->choice.form == CHOICE_PIECES ? 0 : pull->choice.count);
+        const char *joined[] = { pull->choice.model };
+        int r = pull->choice.form == CHOICE_PIECES ? incoming_tidy(&pull->incoming, joined, 1) : 0;
 
         if (!r)
                 r = incoming_commit(&pull->incoming, &pull->manifest);
