@@ -202,7 +202,8 @@ static int print_line(struct screen *screen, const char *name, uint64_t bytes, c
         return screen_text(screen, line, strlen(line));
 }
 
-static int print_folder(const struct folder *folder)
+/* `served`: a table stands above it. */
+static int print_folder(const struct folder *folder, bool served)
 {
         const struct store *store = &folder->store;
         char name[STORE_NAME_BYTES + 1], place[STORE_PATH_BYTES + 8];
@@ -218,7 +219,8 @@ static int print_folder(const struct folder *folder)
 
                         if (model->place != at)
                                 continue;
-                        snprintf(place, sizeof(place), "\n%s:\n", store->places[at]);
+                        snprintf(place, sizeof(place), "%s%s:\n", served || last < at ? "\n" : "",
+                                 store->places[at]);
                         if (last != at)
                                 r = screen_text(&screen, place, strlen(place));
                         last = at;
@@ -269,7 +271,7 @@ int cli_models(struct cli *cli)
                 if (!status)
                         say("no daemon is there; samovard, or ask --model NAME, serves a model");
                 if (!r)
-                        r = print_folder(&folder);
+                        r = print_folder(&folder, status);
         }
         if (!r && !status && !folder.list.count)
                 r = CLI_NO_DAEMON;

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <time.h>
@@ -169,6 +170,8 @@ static int name_files(struct pull *pull)
         for (size_t i = 0; i < pull->choice.count; i++) {
                 const struct listed *file = &pull->listing.files[pull->choice.files[i]];
 
+                if (strchr(file_name(file->path), '='))
+                        return -EINVAL; /* samovard reads PATH=NAME */
                 pull->urls[i] = place_of(pull, file);
                 pull->names[i] = strdup(file_name(file->path));
                 if (!pull->urls[i] || !pull->names[i])
@@ -367,6 +370,41 @@ static int check_early(struct pull *pull)
         return CLI_FAILED;
 }
 
+/* The name that an older revision has for this file; NULL: it does not have it. */
+static const char *old_name(const struct manifest *old, const struct fetch_file *file)
+{
+        for (size_t i = 0; i < old->file_count && strlen(file->digest) == 64; i++)
+                if (!strcasecmp(old->files[i].sha256, file->digest))
+                        return old->files[i].name;
+        return NULL;
+}
+
+/* Files that an older revision has as well are linked, and not fetched again. */
+static void take_old_files(struct pull *pull)
+{
+        struct manifest old;
+        char from[STORE_PATH_BYTES], to[STORE_PATH_BYTES];
+
+        if (manifest_read(pull->incoming.target, &old))
+                return;
+        for (size_t i = 0; i < pull->choice.count; i++) {
+                const struct fetch_file *file = &pull->files[i];
+                const char *name = old_name(&old, file);
+                struct incoming_state state = { .bytes = file->bytes };
+
+                if (!name || !incoming_path(&pull->incoming, file->name, "", to) ||
+                    (size_t)snprintf(from, sizeof(from), "%s/%s", pull->incoming.target, name) >=
+                            sizeof(from))
+                        continue;
+                snprintf(state.url, sizeof(state.url), "%s", file->url);
+                snprintf(state.digest, sizeof(state.digest), "%s", file->digest);
+                snprintf(state.sha256, sizeof(state.sha256), "%s", file->digest);
+                if (!link(from, to))
+                        incoming_write_state(&pull->incoming, file->name, &state);
+        }
+        manifest_deinit(&old);
+}
+
 static int get_files(struct pull *pull)
 {
         struct fetch_ask ask = { .web = pull->web,
@@ -382,6 +420,8 @@ static int get_files(struct pull *pull)
         int r = incoming_tidy(&pull->incoming, (const char *const *)pull->names,
                               pull->choice.count);
 
+        if (!r && !pull->cli->pull.force)
+                take_old_files(pull);
         if (!r)
                 r = fetch_look(&ask);
         if (r)

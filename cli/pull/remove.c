@@ -1,6 +1,5 @@
 /* samovar rm: removes models from the folder, also those that have come only in part. */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,8 @@
 #include "cli/pull/progress.h"
 #include "cli/pull/serving.h"
 #include "store/incoming.h"
+
+#define CONNECT_MS 1000
 
 /* True: yes.  No answer is no. */
 static bool confirm(const char *what)
@@ -52,12 +53,30 @@ static int remove_entry(const char *name, const char *entry, uint64_t bytes)
         return 0;
 }
 
+/* The daemon at the usual socket may have been given the model by its settings. */
+static bool is_served_here(const struct store_model *model, char *who, size_t bytes)
+{
+        struct smv_connect options = { SMV_SIZE(smv_connect), .timeout_ms = CONNECT_MS };
+        struct smv_model served = { SMV_SIZE(smv_model) };
+        struct smv_client *client;
+        bool is = false;
+
+        if (smv_connect(&options, &client))
+                return false;
+        for (size_t i = 0; !is && !smv_model(client, i, &served); i++)
+                is = !strcmp(served.name, model->name);
+        snprintf(who, bytes, "the daemon at %s", smv_socket_used(client));
+        smv_close(client);
+        return is;
+}
+
 static int remove_model(struct cli *cli, const struct store_model *model)
 {
         char who[256];
         int r;
 
-        if (!cli->pull.force && serving_model(model, who, sizeof(who))) {
+        if (!cli->pull.force &&
+            (serving_model(model, who, sizeof(who)) || is_served_here(model, who, sizeof(who)))) {
                 say("%s is served by %s: end it first, or give --force; a daemon that runs keeps "
                     "the model until it ends, but cannot be started again with it",
                     model->name, who);

@@ -363,6 +363,18 @@ static void waits_for_a_busy_server_and_gives_up_in_the_end(void **state)
         expect_good(fixture, "test ! -e $1/models/b");
 }
 
+/* The server has one commit only, so the manifest is made older. */
+static void fetches_only_what_a_new_revision_has_changed(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+
+        expect_good(fixture, LAY " && $SAMOVAR pull acme/tea-GGUF && "
+                                 "sed -i 's/" COMMIT_ID "/00/' $1/models/tea-Q8_0/.samovar.json");
+        expect_good(fixture, "$SAMOVAR pull acme/tea-GGUF && " SAME " && "
+                             "grep -q " COMMIT_ID " $1/models/tea-Q8_0/.samovar.json");
+        assert_int_equal(logged(fixture, "^store .* 200"), 1);
+}
+
 static void reads_listings_of_many_pages(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -655,6 +667,7 @@ int main(void)
                 PULL_TEST(refuses_bytes_with_another_digest),
                 PULL_TEST(a_server_that_lies_about_sizes_gives_no_model),
                 PULL_TEST(waits_for_a_busy_server_and_gives_up_in_the_end),
+                PULL_TEST(fetches_only_what_a_new_revision_has_changed),
                 PULL_TEST(reads_listings_of_many_pages),
                 PULL_TEST(a_pull_that_is_killed_anywhere_continues),
                 PULL_TEST(a_second_pull_of_the_same_model_is_refused),
