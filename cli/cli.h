@@ -163,6 +163,8 @@ int cli_status(struct cli *cli);
 int cli_ps(struct cli *cli);     /* work.c */
 int cli_cancel(struct cli *cli); /* work.c */
 int cli_models(struct cli *cli);
+int cli_pull(struct cli *cli); /* pull/command.c */
+int cli_rm(struct cli *cli);   /* pull/remove.c */
 
 /* stats.c: prints on stderr what a stream's END says; asks the daemon for the text of tokens. */
 void cli_say_stats(struct cli *cli, const struct smv_event *end);

@@ -144,7 +144,10 @@ int incoming_tidy(const struct incoming *incoming, const char *const *files, siz
         return r;
 }
 
-/* What is of the pull, and not of the model, goes; what all users may read gets the modes for it. */
+/*
+ * Removes the states, which only the pull needs.  In the folder of the machine, all users may read
+ * the model, whatever the umask is.
+ */
 static void finish_files(const struct incoming *incoming, const struct manifest *manifest)
 {
         size_t system = strlen(STORE_SYSTEM);

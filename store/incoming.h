@@ -45,7 +45,7 @@ bool incoming_name(const struct store *store, size_t index, char ret_name[STORE_
 bool incoming_path(const struct incoming *incoming, const char *file, const char *suffix,
                    char to[STORE_PATH_BYTES]);
 
-/* What a part is of.  A part of another file is worthless. */
+/* Describes the file of a part; a part of another file is worthless. */
 struct incoming_state {
         char url[1024];                /* without what changes from day to day */
         char etag[256];                /* of the server that sent it; or empty */

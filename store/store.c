@@ -142,7 +142,7 @@ static int read_folder(struct store_model *model)
         return config ? 0 : -ENOENT;
 }
 
-/* What the entry of a place is: 0; -ENOENT: no model.  On failure nothing need be freed. */
+/* Reads an entry of a place.  0, or -ENOENT: it is no model, and nothing need be freed. */
 static int read_entry(const struct store *store, unsigned place, const char *entry,
                       struct store_model *ret_model)
 {

@@ -60,8 +60,8 @@ void store_model_deinit(struct store_model *model);
 int store_find(const struct store *store, const char *name, struct store_model *ret_model);
 
 struct store_list {
-        struct store_model
-                *models; /* by name; of two equal names, the one that is found is first */
+        /* In the order of their names; of two equal names, store_find() finds the first. */
+        struct store_model *models;
         size_t count;
 };
 int store_list(const struct store *store, struct store_list *ret_list);

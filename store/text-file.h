@@ -6,7 +6,9 @@
 
 /* Appends the file and a NUL that does not count.  0 or a negative errno; -EFBIG: more than max. */
 int text_file_read(const char *path, size_t max, struct bytes *text);
-/* Replaces the file: readers see the old one or the new one.  It is on the disk when this returns. */
+/*
+ * Replaces the file: readers see the old one or the new one.  It is on the disk when this returns.
+ */
 int text_file_write(const char *path, const char *text, size_t bytes);
 
 #endif

@@ -53,8 +53,8 @@ void quantisation_of(const char *path, char to[32]);
 /* A GGUF file with a model's weights, and not with something beside them. */
 bool is_gguf_model(const char *path);
 /*
- * If the path is a piece, as in "a-00001-of-00003.gguf": its number, from 1, and how many there are;
- * *ret_stem is how many bytes stand before "-00001".
+ * If the path is a piece, as in "a-00001-of-00003.gguf": its number, from 1, and how many there
+ * are; *ret_stem is how many bytes stand before "-00001".
  */
 bool is_gguf_piece(const char *path, unsigned *ret_number, unsigned *ret_count, size_t *ret_stem);
 

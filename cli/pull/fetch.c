@@ -249,7 +249,7 @@ static bool check_total(struct job *job, uint64_t total)
         return stop_job(job, STOP_RETRY);
 }
 
-/* All of it comes.  What is there is of use if the file is still the same. */
+/* The server sends the whole file.  Our part is of use if the file is still the same. */
 static bool take_whole(struct job *job, const char *validator, const struct web_head *head)
 {
         const char *length = web_field(head, "content-length");
@@ -283,7 +283,10 @@ static bool take_rest(struct job *job, const char *validator, const struct web_h
         return check_total(job, total);
 }
 
-/* 416: there is nothing behind what we have.  Either that is all of it, or it is of another file. */
+/*
+ * Status 416: the server has nothing behind our part.  Either the part is the whole file, or it is
+ * of another one.
+ */
 static bool take_nothing(struct job *job, const struct web_head *head)
 {
         uint64_t from, total;

@@ -1,4 +1,4 @@
-/* What a pull would do, for --dry-run: the files, their sizes, and what fits on this machine. */
+/* The plan of a pull, for --dry-run: the files, their sizes, and whether they fit this machine. */
 #ifndef CLI_PULL_PLAN_H
 #define CLI_PULL_PLAN_H
 

@@ -23,7 +23,7 @@ struct progress {
 };
 
 void progress_begin(struct progress *progress, const char *what, uint64_t total);
-/* So many bytes are there.  Draws a few times a second. */
+/* Draws the bar for `bytes`, a few times a second. */
 void progress_show(struct progress *progress, uint64_t bytes);
 /* Removes the bar, so that something else can be written. */
 void progress_clear(struct progress *progress);

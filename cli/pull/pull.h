@@ -3,18 +3,17 @@
  *
  * source.c reads where a model is to come from, hub.c asks the hub which files there are, and
  * choose.c chooses those that samovard can serve.  preview.c fetches only their heads and asks
- * samovard what it thinks of the model; plan.c prints that for --dry-run.  fetch.c fetches the
- * files, import.c takes them from this machine; retry.c says when to try again, get.c gets small
- * answers, and progress.c draws the bar.  pull.c does these steps in order, and puts the model into
- * its place when samovard has accepted it.  remove.c is rm.
+ * samovard what it thinks of the model (verdict.c); plan.c prints that for --dry-run.  fetch.c
+ * fetches the files, import.c takes them from this machine; retry.c says when to try again, get.c
+ * gets small answers, and progress.c draws the bar.  command.c does these steps in order, and puts
+ * the model into its place when samovard has accepted it.  remove.c is rm; serving.c finds daemons
+ * that serve a model.
  */
 #ifndef CLI_PULL_PULL_H
 #define CLI_PULL_PULL_H
 
 #include <stdbool.h>
 #include <stdint.h>
-
-struct cli;
 
 #define PULL_RETRIES 8u
 
@@ -26,9 +25,5 @@ struct pull_options {
         bool yes;   /* rm: do not ask */
         bool force; /* pull: keep what samovard cannot serve; rm: also what a daemon serves */
 };
-
-/* Both return an exit status. */
-int cli_pull(struct cli *cli);
-int cli_rm(struct cli *cli);
 
 #endif

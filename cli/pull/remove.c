@@ -86,7 +86,7 @@ static int remove_model(struct cli *cli, const struct store_model *model)
         return r ? r : remove_entry(model->name, model->entry, model->bytes);
 }
 
-/* What a pull that did not end has left. */
+/* Removes the parts of a pull that did not end. */
 static int remove_part(struct cli *cli, const struct store *store, const char *name)
 {
         struct incoming incoming;

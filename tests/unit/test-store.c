@@ -1,4 +1,4 @@
-/* The folder of models: places, names, manifests, models that are pulled, and pieces of GGUF files. */
+/* The folder of models: places, names, manifests, unfinished pulls, and pieces of GGUF files. */
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>

@@ -1,5 +1,3 @@
-#include "cli/pull/pull.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
