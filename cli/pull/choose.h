@@ -39,8 +39,8 @@ struct choice {
 };
 
 /*
- * `want` is a quantisation, a file, "safetensors", or "".  `repository` names a folder.  0; -ENOENT:
- * nothing fits, and `why` lists what is there; or -ENOMEM.
+ * `want` is a quantisation, a file, "safetensors", or "".  `repository` names a folder.  0;
+ * -ENOENT: nothing fits, and `why` lists what is there; or -ENOMEM.
  */
 int choose(const struct listing *listing, const char *repository, const char *want,
            struct choice *ret_choice, char *why, size_t why_bytes);
