@@ -213,6 +213,35 @@ static int choose_files(struct pull *pull)
         return 0;
 }
 
+/*
+ * Asks for the sizes of the files of a URL.  A server that does not tell them, or that refuses now
+ * and may not later, leaves them unknown.
+ */
+static int learn_sizes(struct pull *pull)
+{
+        struct get_answer answer;
+        char why[512];
+
+        for (size_t i = 0; i < pull->choice.count; i++) {
+                struct fetch_file *file = &pull->files[i];
+                int r = get(pull->web,
+                            &(struct get_ask){ .url = file->url,
+                                               .to = 1,
+                                               .retries = retries_of(pull),
+                                               .head_only = true },
+                            &answer, why, sizeof(why));
+
+                if (r == -ECANCELED)
+                        return stopped(pull);
+                if (r)
+                        return fail(why);
+                file->bytes = answer.total;
+                file->size_known = answer.total;
+                get_answer_deinit(&answer);
+        }
+        return 0;
+}
+
 /* ---- what is there ---- */
 
 static bool same_origin(const struct pull *pull, const char *origin)
@@ -599,6 +628,10 @@ static int run(struct pull *pull)
                     pull->name, STORE_NAME_BYTES);
                 return CLI_USAGE;
         }
+        if (pull->source.kind == SOURCE_URL)
+                r = learn_sizes(pull);
+        if (r)
+                return r;
         if (pull->hub.withheld && pull->source.kind == SOURCE_HUB)
                 say("%s", pull->hub.withheld);
         if (pull->cli->pull.dry_run)

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/pull/retry.h"
@@ -48,17 +49,30 @@ static void copy_field(const struct web_head *head, const char *name, char *to, 
         snprintf(to, bytes, "%s", value ? value : "");
 }
 
+/* "bytes 0-1/200", or the length of all. */
+static uint64_t total_of(int status, const struct web_head *head)
+{
+        const char *range = web_field(head, "content-range"),
+                   *slash = range ? strchr(range, '/') : NULL;
+        const char *length = web_field(head, "content-length");
+
+        if (status == 206)
+                return slash ? strtoull(slash + 1, NULL, 10) : 0;
+        return status == 200 && length ? strtoull(length, NULL, 10) : 0;
+}
+
 static bool on_head(void *arg, int status, const struct web_head *head)
 {
         struct getting *getting = arg;
         struct get_answer *answer = getting->answer;
 
         answer->status = status;
+        answer->total = total_of(status, head);
         getting->after_s = retry_after_s(web_field(head, "retry-after"));
         copy_field(head, "link", answer->link, sizeof(answer->link));
         copy_field(head, "x-error-code", answer->error_code, sizeof(answer->error_code));
         copy_field(head, "x-error-message", answer->error_text, sizeof(answer->error_text));
-        return true;
+        return !getting->ask->head_only || retry_is_temporary(status);
 }
 
 static bool on_data(void *arg, const void *bytes, size_t count)
@@ -146,6 +160,8 @@ int get(struct web *web, const struct get_ask *ask, struct get_answer *ret_answe
                 }
                 if (r)
                         break;
+                if (getting.end == WEB_STOPPED)
+                        break; /* the head was enough */
                 if (getting.end == WEB_GOOD && !retry_is_temporary(ret_answer->status))
                         break;
                 if (getting.end == WEB_REFUSED || !retry_later(&retry, getting.after_s)) {

@@ -11,10 +11,12 @@ struct get_ask {
         uint64_t from, to;         /* as web_ask */
         size_t max;                /* a longer answer is refused */
         uint32_t retries;
+        bool head_only; /* the body is not wanted */
 };
 
 struct get_answer {
         int status;
+        uint64_t total;       /* bytes of the whole file; 0: not known */
         struct bytes body;    /* NUL-ended */
         char link[2048];      /* the field Link */
         char error_code[64];  /* X-Error-Code of the hub */

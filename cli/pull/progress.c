@@ -10,6 +10,7 @@
 #define EVERY_MS  200u
 #define SAMPLE_MS 500u
 #define CELLS_MAX 40
+#define FIGURES   48 /* columns that they may take; so the bar keeps its length */
 
 const char *size_text(uint64_t bytes, char to[32])
 {
@@ -107,7 +108,7 @@ void progress_show(struct progress *progress, uint64_t bytes)
         progress->last_ms = now;
         write_figures(progress, bytes, rate_of(progress, now, bytes), figures, sizeof(figures));
         width = columns() - 1;
-        cells = width - (int)strlen(progress->what) - (int)strlen(figures) - 5;
+        cells = width - (int)strlen(progress->what) - FIGURES - 4;
         cells = !progress->total || cells < 5 ? 0 : cells > CELLS_MAX ? CELLS_MAX : cells;
         filled = progress->total ? (int)((double)bytes / (double)progress->total * cells) : 0;
         filled = filled > cells ? cells : filled;

@@ -290,7 +290,7 @@ static void begins_again_if_the_file_changes(void **state)
         struct daemon_fixture *fixture = *state;
 
         expect_good(fixture, "mkdir $1/files && seq 100000 >$1/files/tea.gguf");
-        set_faults(fixture, "slow 20\nchange 1\ndrop 500000\n");
+        set_faults(fixture, "slow 20\nchange 2\ndrop 500000\n");
         expect_good(
                 fixture,
                 "$SAMOVAR pull $FILES/tea.gguf --retries 30 --force && "
