@@ -11,7 +11,8 @@
  * stream, and loading.c shows a bar while the model loads.  work.c lists streams and handles and
  * ends them; reply.c, status-reader.c, work-reader.c and amounts.c have what these share.  top/ is
  * the live view, doctor/ checks the machine, chat/ is a conversation in the terminal, and batch.c
- * becomes a samovar-http that runs a batch.  screen.c writes, cells.c counts the cells of a text,
+ * becomes a samovar-http that runs a batch.  pull/ fetches models into the folder of models and
+ * removes them; web.c speaks HTTP.  screen.c writes, cells.c counts the cells of a text,
  * and private-daemon.c runs a private samovard.
  */
 #ifndef CLI_CLI_H
@@ -25,6 +26,7 @@
 
 #include "cli/chat/chat.h"
 #include "cli/doctor/options.h"
+#include "cli/pull/pull.h"
 #include "cli/top/options.h"
 #include "json/bytes.h"
 
@@ -54,6 +56,8 @@ enum cli_command {
         CLI_CHAT = 1 << 12,
         CLI_TOP = 1 << 13,
         CLI_BATCH = 1 << 14,
+        CLI_PULL = 1 << 16,
+        CLI_RM = 1 << 17,
         CLI_DOCTOR = 1 << 18,
 };
 
@@ -73,6 +77,7 @@ struct cli {
         const char *principal;
         const char *model;      /* a model's name, or a file for a private daemon */
         const char *model_file; /* of the private daemon that runs; then `model` is NULL */
+        char *found_model;      /* the path of `model` in the folder of models, if that is used */
         bool json, any_uid, stats, ignore_eos, clamp, all, pieces, control_text;
         uint32_t timeout_s; /* as given; 0: not given */
         uint32_t wait_s;    /* the longest wait for a connection to the service */
@@ -97,6 +102,7 @@ struct cli {
         bool parts;
         const char *tools; /* a file */
         const char *allowed_tools[SMV_BANNED_TEXTS_MAX];
+        struct pull_options pull;
         const char **arguments; /* those that are not flags */
         int argument_count;
         struct bytes input; /* the text that the command works on; NUL-terminated */
@@ -200,6 +206,8 @@ int cli_status(struct cli *cli);
 int cli_ps(struct cli *cli);     /* work.c */
 int cli_cancel(struct cli *cli); /* work.c */
 int cli_models(struct cli *cli);
+int cli_pull(struct cli *cli); /* pull/command.c */
+int cli_rm(struct cli *cli);   /* pull/remove.c */
 
 /*
  * batch.c: becomes a samovar-http that answers the lines of a file.  Returns only on failure: an
@@ -235,6 +243,11 @@ bool daemon_is_file(const char *model);
 int daemon_start(const char *model, uint32_t sequences, int *ret_fd, pid_t *ret_pid);
 /* Becomes a samovard that describes the model.  Returns only on failure: an exit status. */
 int daemon_inspect(const char *model, bool json);
+/*
+ * Asks a samovard for the description of the model as JSON: 0, also if the model cannot be served;
+ * or an exit status after a message.
+ */
+int daemon_describe(const char *model, struct bytes *ret_json);
 /*
  * Starts a samovard that renders `messages`: a file, or "-" for its stdin.  If `in` is not -1, it
  * becomes that stdin.  Returns 0, a descriptor with its output, and its pid; or an exit status.

@@ -2,6 +2,7 @@
  * Connects to a daemon: to the service, or to a private one that is started for it.
  */
 #include "cli/cli.h"
+#include "store/store.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -153,29 +154,102 @@ static int dial(struct cli *cli, int timeout_ms, struct waiting *waiting, char *
         return r;
 }
 
-static int connect_service(struct cli *cli)
+/* True: no daemon is at the socket. */
+static bool is_absent(int r)
+{
+        return r == -ENOENT || r == -ECONNREFUSED;
+}
+
+/* 0; or a negative errno, after a message.  silent: without one if no daemon is there. */
+static int try_service(struct cli *cli, bool silent)
 {
         char message[256] = "";
         struct waiting waiting = { .limit_s = cli->wait_s, .begin_ms = clock_ms() };
         int r = dial(cli, (int)cli->wait_s * 1000, &waiting, message, sizeof(message));
 
-        if (!r)
-                return 0;
+        if (!r || (silent && is_absent(r)))
+                return r;
         say("%s", message);
         if (r == -ETIMEDOUT)
                 say("%s--timeout waits longer", waiting.said & bit_of(SMV_SHUTTING_DOWN)
                                                         ? ""
                                                         : "it may be stopped or overloaded; ");
-        if (r != -ENOENT && r != -ECONNREFUSED)
-                return CLI_FAILED;
+        return r;
+}
+
+static int connect_service(struct cli *cli)
+{
+        int r = try_service(cli, false);
+
+        if (!r || !is_absent(r))
+                return r ? CLI_FAILED : 0;
         advise_start(cli);
         return CLI_NO_DAEMON;
 }
 
+static bool serves(const struct smv_client *client, const char *name)
+{
+        struct smv_model model = { SMV_SIZE(smv_model) };
+
+        for (size_t i = 0; !smv_model(client, i, &model); i++)
+                if (!strcmp(model.name, name))
+                        return true;
+        return false;
+}
+
+/* A private daemon takes one connection, and batch leaves it to the program that it becomes. */
+static int connect_file(struct cli *cli)
+{
+        return cli->command == CLI_BATCH ? 0 : connect_private(cli);
+}
+
+/*
+ * A name of the folder of models: the service may serve it; if it does not, or if there is none, a
+ * private daemon does.  With --socket, only that daemon is meant.
+ */
+static int connect_named(struct cli *cli)
+{
+        struct store_model model;
+        struct store store;
+        int r;
+
+        if (cli->socket || store_open(&store) || store_find(&store, cli->model, &model))
+                return connect_service(cli);
+        r = try_service(cli, true);
+        if (!r && !serves(cli->client, cli->model)) {
+                cli->client = smv_close(cli->client);
+                r = -ENOENT;
+        }
+        if (r && is_absent(r)) {
+                cli->model = cli->found_model = strdup(model.path);
+                if (!cli->model)
+                        say("out of memory");
+                r = cli->model ? connect_file(cli) : CLI_FAILED;
+        } else if (r) {
+                r = CLI_FAILED;
+        }
+        store_model_deinit(&model);
+        return r;
+}
+
+/*
+ * models shows the folder of models, too, so it can do without a daemon, if the user has not named
+ * one.
+ */
+static int connect_if_there(struct cli *cli)
+{
+        int r = cli->socket ? connect_service(cli) : try_service(cli, true);
+
+        return cli->socket ? r : r && !is_absent(r) ? CLI_FAILED : 0;
+}
+
 int cli_connect(struct cli *cli)
 {
-        return cli->model && daemon_is_file(cli->model) ? connect_private(cli)
-                                                        : connect_service(cli);
+        if (cli->command == CLI_MODELS)
+                return connect_if_there(cli);
+        if (!cli->model)
+                return connect_service(cli);
+        return daemon_is_file(cli->model) ? connect_file(cli) : connect_named(cli);
 }
 
 int cli_redial(struct cli *cli, int timeout_ms, char *message, size_t message_bytes)

@@ -22,10 +22,12 @@ const struct command command_table[] = {
         { "top",        CLI_TOP,        "",            "watch the daemon: its pool, its queue, its users and a row for each stream" },
         { "ps",         CLI_PS,         "",            "list your streams and handles; root and the user of the daemon see all" },
         { "cancel",     CLI_CANCEL,     "NUMBER",      "end the stream, or close the handle, that ps shows with this number" },
-        { "models",     CLI_MODELS,     "",            "list the models that the daemon serves" },
+        { "models",     CLI_MODELS,     "",            "list the models that the daemon serves, and those in the folder of models" },
         { "batch",      CLI_BATCH,      "[FILE]",      "answer the requests of a file, one a line, as batches of OpenAI have them" },
         { "fork-demo",  CLI_FORK_DEMO,  "[BEGINNING...]", "begin a story, fork it while it is generated, and show three endings at the same time" },
         { "doctor",     CLI_DOCTOR,     "",            "check this machine and the daemon, and say what to do about what is wrong" },
+        { "pull",       CLI_PULL,       "NAME",        "fetch a model of Hugging Face, of a URL or of this machine into the folder of models" },
+        { "rm",         CLI_RM,         "NAME...",     "remove models from the folder of models" },
         { "inspect",    CLI_INSPECT,    "PATH",        "print what a model is, whether this machine can serve it, and in which quantisations" },
 };
 
@@ -64,7 +66,7 @@ const struct flag flag_table[] = {
         { "--any-uid",   NULL,   ALL | CLI_DOCTOR,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "accept a daemon that runs as neither you nor root" },
         { "--principal", "NAME", ALL | CLI_DOCTOR,      FLAG_TEXT,   offsetof(struct cli, principal),            0, "connect for this principal, if you are the user of the daemon's setting gateway" },
         { "--timeout",   "SECONDS", ALL | CLI_BATCH | CLI_DOCTOR, FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 3 for doctor, 10 for status, models, top, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
-        { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE | CLI_BATCH, FLAG_TEXT, offsetof(struct cli, model), 0, "the model to use; a path (with /, .gguf or .safetensors) starts a private samovard; batch: the model for lines that name none that is served" },
+        { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE | CLI_BATCH, FLAG_TEXT, offsetof(struct cli, model), 0, "the model to use: one that the daemon serves; else one of the folder of models, or a path (with /, .gguf or .safetensors), for which a private samovard is started; batch: the model for lines that name none that is served" },
         { "--model",     "PATH", CLI_DOCTOR, FLAG_TEXT, offsetof(struct cli, model),                0, "also check whether this model fits into memory" },
         { "--http-port", "PORT", CLI_DOCTOR, FLAG_COUNT, offsetof(struct cli, doctor.http_port),    0, "the port of samovar-http; default 7266", .high = 65535 },
 
@@ -128,7 +130,14 @@ const struct flag flag_table[] = {
         { "--resume",    NULL,   CLI_BATCH, FLAG_SWITCH, offsetof(struct cli, batch.resume),        0, "FILE may have answers of the first lines, also a torn one: continue behind them" },
         { "--parallel",  "N",    CLI_BATCH, FLAG_COUNT, offsetof(struct cli, batch.parallel),       0, "ask N lines at the same time; by default as many as the daemon takes", .high = 4096 },
 
-        { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL | CLI_CHAT)) | CLI_INSPECT | CLI_DOCTOR, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
+        { "--dry-run",   NULL,   CLI_PULL, FLAG_SWITCH, offsetof(struct cli, pull.dry_run),         0, "fetch nothing: show the files, their sizes, and what fits on this machine", "Folder of models" },
+        { "--name",      "NAME", CLI_PULL, FLAG_TEXT,   offsetof(struct cli, pull.name),            0, "the name of the model in the folder; by default that of its file or repository" },
+        { "--sha256",    "HEX",  CLI_PULL, FLAG_TEXT,   offsetof(struct cli, pull.sha256),          0, "the SHA-256 that the file must have; by default that of the hub" },
+        { "--retries",   "N",    CLI_PULL, FLAG_COUNT,  offsetof(struct cli, pull.retries),         0, "give up after N failures without progress between them; default 8", .high = 1000 },
+        { "--force",     NULL,   CLI_PULL | CLI_RM, FLAG_SWITCH, offsetof(struct cli, pull.force),  0, "pull: also what samovard cannot serve, and in place of another model; rm: also what a daemon serves" },
+        { "--yes",       NULL,   CLI_RM,   FLAG_SWITCH, offsetof(struct cli, pull.yes),             0, "remove without a question" },
+
+        { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL | CLI_CHAT)) | CLI_INSPECT | CLI_DOCTOR | CLI_PULL, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
         { "--control-text", NULL, ONE_QUESTION, FLAG_SWITCH, offsetof(struct cli, control_text),         0, "print the text of control tokens that the model generates, too" },
         { "--pieces",    NULL,   TOKENS,   FLAG_SWITCH, offsetof(struct cli, pieces),               0, "print a line for each token: its id, what it is, and its own text" },
         { "--logprobs",  "N",    ONE_QUESTION, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones", .high = SMV_LOGPROBS_MAX },
@@ -166,8 +175,8 @@ void flag_help(const struct cli *cli)
                 if (command_table[i].command == cli->command)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", command_table[i].name,
                                command_table[i].arguments, command_table[i].help);
-        if (!(cli->command &
-              (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO | CLI_CHAT | CLI_DOCTOR)))
+        if (!(cli->command & (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO | CLI_CHAT |
+                              CLI_DOCTOR | CLI_PULL | CLI_RM)))
                 printf("Without arguments, or with -, it reads stdin.\n");
         if (cli->command == CLI_CHAT)
                 printf("/help in the conversation lists its commands.  Words are the first "
@@ -177,6 +186,11 @@ void flag_help(const struct cli *cli)
                        "line.\n");
         if (cli->command == CLI_STATUS)
                 printf("The manual samovar(1) explains each key of --all and --json.\n");
+        if (cli->command == CLI_PULL)
+                printf("NAME is a repository of Hugging Face (OWNER/NAME, OWNER/NAME:Q4_K_M, "
+                       "OWNER/NAME:FILE,\nOWNER/NAME@REVISION), a URL of a GGUF file, or a path "
+                       "of this machine (./FILE).\nA pull that was stopped continues with the "
+                       "same command.\n");
         if (cli->command == CLI_TEMPLATE)
                 printf("With a FILE (a template, a model, a tokenizer_config.json) no running "
                        "daemon is "

@@ -14,6 +14,27 @@ static int run_inspect(struct cli *cli)
         return CLI_USAGE;
 }
 
+/* True: the command needs neither input nor a daemon, and *ret_result is its exit status. */
+static bool run_alone(struct cli *cli, int *ret_result)
+{
+        switch (cli->command) {
+        case CLI_INSPECT:
+                *ret_result = run_inspect(cli);
+                return true;
+        case CLI_DOCTOR:
+                *ret_result = cli_doctor(cli);
+                return true;
+        case CLI_PULL:
+                *ret_result = cli_pull(cli);
+                return true;
+        case CLI_RM:
+                *ret_result = cli_rm(cli);
+                return true;
+        default:
+                return false;
+        }
+}
+
 static int run(struct cli *cli)
 {
         switch (cli->command) {
@@ -60,15 +81,13 @@ static bool needs_input(const struct cli *cli)
 /* Runs a command that needs a daemon: the service, or a private one. */
 static int serve(struct cli *cli)
 {
-        bool private_daemon = cli->model && daemon_is_file(cli->model);
         int r = 0;
 
         if (cli->command & (CLI_ASK | CLI_TEMPLATE))
                 r = cli_conversation(cli);
         if (!r && cli->command & (CLI_ASK | CLI_COMPLETE))
                 r = cli_answer_form(cli);
-        /* A private daemon takes one connection, which is that of the program that cli becomes. */
-        if (!r && !(private_daemon && cli->command == CLI_BATCH))
+        if (!r)
                 r = cli_connect(cli);
         return r ? r : run(cli);
 }
@@ -96,16 +115,13 @@ int main(int argc, char **argv)
         }
 
         r = cli_flags(&cli, argc, argv);
-        if (!r && cli.command == CLI_INSPECT)
-                r = run_inspect(&cli);
-        else if (!r && cli.command == CLI_DOCTOR)
-                r = cli_doctor(&cli);
-        else if (!r)
+        if (!r && !run_alone(&cli, &r))
                 r = run_with_daemon(&cli);
 
         smv_close(cli.client);
         if (cli.child)
                 daemon_end(cli.child, how, sizeof(how));
+        free(cli.found_model);
         bytes_deinit(&cli.packed);
         bytes_deinit(&cli.constraint);
         bytes_deinit(&cli.input);

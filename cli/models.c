@@ -1,4 +1,7 @@
-/* models: lists what the daemon serves, as its status says.  A daemon serves one model. */
+/*
+ * models: lists what the daemon serves, as its status says, and what is in the folder of models.  A
+ * daemon serves one model; without a daemon, only the folder is listed.
+ */
 #include "cli/reply.h"
 
 #include <inttypes.h>
@@ -6,7 +9,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "json/writer.h"
+#include "cli/pull/progress.h"
+#include "json/builder.h"
+#include "store/incoming.h"
 
 struct model {
         const char *name, *quantisation, *architecture, *digest, *tool_dialect;
@@ -70,27 +75,98 @@ static void put_daemon(struct json_writer *json, const struct json_document *sta
         json_write_raw(json, "}");
 }
 
-static int print_json(const struct json_document *status, const struct model *model)
+/* The models of the folder, and what pulls that did not end have left. */
+struct folder {
+        struct store store;
+        struct store_list list;
+};
+
+static int read_folder(struct folder *folder)
+{
+        *folder = (struct folder){ 0 };
+        if (store_open(&folder->store) || !store_list(&folder->store, &folder->list))
+                return 0;
+        say("out of memory");
+        return CLI_FAILED;
+}
+
+static void put_stored(struct json_writer *json, const struct store_model *model)
+{
+        struct json_builder builder = { .out = *json };
+
+        json_put_object(&builder);
+        json_put_key_word(&builder, "name", model->name);
+        json_put_key_word(&builder, "path", model->path);
+        json_put_key_uint(&builder, "bytes", model->bytes);
+        json_put_key(&builder, "modified_s");
+        json_put_int(&builder, model->modified_s);
+        json_put_key_bool(&builder, "complete", true);
+        if (model->pulled)
+                manifest_put(&builder, &model->manifest);
+        json_put_object_end(&builder);
+        *json = builder.out;
+}
+
+static void put_unfinished(struct json_writer *json, const struct store *store, bool comma)
+{
+        char name[STORE_NAME_BYTES + 1];
+        uint64_t bytes;
+
+        for (size_t i = 0; store->place_count && incoming_name(store, i, name); i++) {
+                if (incoming_bytes(store, name, &bytes))
+                        continue;
+                json_write_raw(json, comma ? "," : "");
+                put_text(json, "{\"name\":", name);
+                put_number(json, ",\"bytes\":", bytes);
+                json_write_raw(json, ",\"complete\":false}");
+                comma = true;
+        }
+}
+
+static void put_folder(struct json_writer *json, const struct folder *folder)
+{
+        json_write_raw(json, ",\"folder\":[");
+        for (size_t i = 0; i < folder->list.count; i++) {
+                json_write_raw(json, i ? "," : "");
+                put_stored(json, &folder->list.models[i]);
+        }
+        put_unfinished(json, &folder->store, folder->list.count);
+        json_write_raw(json, "]");
+}
+
+static void put_model(struct json_writer *json, const struct model *model)
+{
+        put_text(json, "{\"name\":", model->name);
+        json_write_raw(json, ",\"default\":true");
+        put_number(json, ",\"context\":", model->context);
+        put_number(json, ",\"vocab\":", model->vocab);
+        json_write_raw(json, model->chat ? ",\"chat\":true" : ",\"chat\":false");
+        put_text(json, ",\"quantisation\":", model->quantisation);
+        put_number(json, ",\"bytes\":", model->bytes);
+        put_text(json, ",\"architecture\":", model->architecture);
+        put_number(json, ",\"parameters\":", model->parameters);
+        put_number(json, ",\"trained_context\":", model->trained_context);
+        put_text(json, ",\"digest\":", model->digest);
+        put_number(json, ",\"modified_s\":", model->modified_s);
+        put_text(json, ",\"tool_dialect\":", model->tool_dialect);
+        json_write_raw(json, "}");
+}
+
+/* `status` is NULL without a daemon. */
+static int print_json(const struct json_document *status, const struct model *model,
+                      const struct folder *folder)
 {
         struct bytes out = { 0 };
         struct json_writer json = { .to = &out };
         int r;
 
-        put_text(&json, "{\"models\":[{\"name\":", model->name);
-        json_write_raw(&json, ",\"default\":true");
-        put_number(&json, ",\"context\":", model->context);
-        put_number(&json, ",\"vocab\":", model->vocab);
-        json_write_raw(&json, model->chat ? ",\"chat\":true" : ",\"chat\":false");
-        put_text(&json, ",\"quantisation\":", model->quantisation);
-        put_number(&json, ",\"bytes\":", model->bytes);
-        put_text(&json, ",\"architecture\":", model->architecture);
-        put_number(&json, ",\"parameters\":", model->parameters);
-        put_number(&json, ",\"trained_context\":", model->trained_context);
-        put_text(&json, ",\"digest\":", model->digest);
-        put_number(&json, ",\"modified_s\":", model->modified_s);
-        put_text(&json, ",\"tool_dialect\":", model->tool_dialect);
-        json_write_raw(&json, "}],\"daemon\":");
-        put_daemon(&json, status);
+        json_write_raw(&json, "{\"models\":[");
+        if (status)
+                put_model(&json, model);
+        json_write_raw(&json, status ? "],\"daemon\":" : "],\"daemon\":null");
+        if (status)
+                put_daemon(&json, status);
+        put_folder(&json, folder);
         json_write_raw(&json, "}\n");
         r = json_write_end(&json);
         if (r)
@@ -100,12 +176,11 @@ static int print_json(const struct json_document *status, const struct model *mo
         return r;
 }
 
-static int print_table(const struct json_document *status, const struct model *model)
+static int print_served(const struct json_document *status, const struct model *model)
 {
         struct reply_daemon daemon = reply_daemon(status);
         char text[2048], owner[REPLY_OWNER_BYTES];
         struct screen screen;
-        int r;
 
         snprintf(text, sizeof(text),
                  "%s%s%s\n%-24s %-8s %10s %8s %10s  %-4s  %s\n"
@@ -116,25 +191,91 @@ static int print_table(const struct json_document *status, const struct model *m
                  (double)model->bytes / 1048576, model->context, model->vocab,
                  model->chat ? "yes" : "no");
         screen_open(&screen, STDOUT_FILENO);
-        r = screen_text(&screen, text, strlen(text));
-        return r ? r : screen_close(&screen);
+        return screen_text(&screen, text, strlen(text));
+}
+
+static int print_line(struct screen *screen, const char *name, uint64_t bytes, const char *about)
+{
+        char line[4096], size[32];
+
+        snprintf(line, sizeof(line), "%-32s %10s  %s\n", name, size_text(bytes, size), about);
+        return screen_text(screen, line, strlen(line));
+}
+
+/* `served`: a table stands above it. */
+static int print_folder(const struct folder *folder, bool served)
+{
+        const struct store *store = &folder->store;
+        char name[STORE_NAME_BYTES + 1], place[STORE_PATH_BYTES + 8];
+        struct screen screen;
+        unsigned last = STORE_PLACES_MAX;
+        uint64_t bytes;
+        int r = 0;
+
+        screen_open(&screen, STDOUT_FILENO);
+        for (unsigned at = 0; at < store->place_count && !r; at++) {
+                for (size_t i = 0; i < folder->list.count && !r; i++) {
+                        const struct store_model *model = &folder->list.models[i];
+
+                        if (model->place != at)
+                                continue;
+                        snprintf(place, sizeof(place), "%s%s:\n", served || last < at ? "\n" : "",
+                                 store->places[at]);
+                        if (last != at)
+                                r = screen_text(&screen, place, strlen(place));
+                        last = at;
+                        if (!r)
+                                r = print_line(&screen, model->name, model->bytes,
+                                               model->pulled ? model->manifest.source : "");
+                }
+        }
+        for (size_t i = 0; store->place_count && !r && incoming_name(store, i, name); i++)
+                if (!incoming_bytes(store, name, &bytes))
+                        r = print_line(&screen, name, bytes,
+                                       "not complete: the same pull continues, rm removes it");
+        return r;
+}
+
+/* The status, or NULL if there is no daemon. */
+static int ask_status(struct cli *cli, struct json_document **ret_status)
+{
+        struct bytes json = { 0 };
+        int r;
+
+        *ret_status = NULL;
+        if (!cli->client)
+                return 0;
+        r = reply_status(cli, &json);
+        if (!r)
+                r = reply_parse(json.at, "the status", ret_status);
+        bytes_deinit(&json);
+        return r;
 }
 
 int cli_models(struct cli *cli)
 {
         struct json_document *status;
-        struct bytes json = { 0 };
-        struct model model;
-        int r;
+        struct model model = { 0 };
+        struct folder folder;
+        int r = ask_status(cli, &status);
 
-        r = reply_status(cli, &json);
-        if (!r)
-                r = reply_parse(json.at, "the status", &status);
-        bytes_deinit(&json);
         if (r)
                 return r;
-        model = read_model(status);
-        r = cli->json ? print_json(status, &model) : print_table(status, &model);
+        if (status)
+                model = read_model(status);
+        r = read_folder(&folder);
+        if (!r && cli->json) {
+                r = print_json(status, &model, &folder);
+        } else if (!r) {
+                r = status ? print_served(status, &model) : 0;
+                if (!status)
+                        say("no daemon is there; samovard, or ask --model NAME, serves a model");
+                if (!r)
+                        r = print_folder(&folder, status);
+        }
+        if (!r && !status && !folder.list.count)
+                r = CLI_NO_DAEMON;
+        store_list_deinit(&folder.list);
         json_free(status);
         return r;
 }

@@ -99,6 +99,41 @@ int daemon_inspect(const char *model, bool json)
         return CLI_FAILED;
 }
 
+int daemon_describe(const char *model, struct bytes *ret_json)
+{
+        char program[PATH_MAX + 32], named[PATH_MAX + 32];
+        int out[2], status, r;
+        pid_t pid;
+
+        /* Give the model a name, so that samovard need not make one from the path. */
+        if ((size_t)snprintf(named, sizeof(named), "%s=preview", model) >= sizeof(named)) {
+                say("%s: %s", model, strerror(ENAMETOOLONG));
+                return CLI_FAILED;
+        }
+        find_program(program, sizeof(program));
+        if (pipe2(out, O_CLOEXEC) < 0) {
+                say("cannot make a pipe: %s", strerror(errno));
+                return CLI_FAILED;
+        }
+        pid = fork();
+        if (!pid) {
+                if (dup2(out[1], STDOUT_FILENO) < 0)
+                        _exit(1);
+                signal(SIGPIPE, SIG_DFL);
+                execlp(program, program, "--inspect", "--json", "--model", named, (char *)NULL);
+                say("cannot run %s: %s", program, strerror(errno));
+                _exit(127);
+        }
+        close(out[1]);
+        r = pid < 0 ? CLI_FAILED : input_read(out[0], "the description", ret_json);
+        close(out[0]);
+        if (pid > 0 && (waitpid(pid, &status, 0) != pid || !ret_json->count))
+                r = CLI_FAILED;
+        if (pid < 0)
+                say("cannot fork: %s", strerror(errno));
+        return r;
+}
+
 int daemon_render(const struct cli *cli, const char *messages, int in, int *ret_out, pid_t *ret_pid)
 {
         char program[PATH_MAX + 32], model[PATH_MAX + 32];

@@ -6,7 +6,8 @@ BEGIN {
         may["json"]          = "json"
         may["kernels"]       = "kernels"
         may["client"]        = "include shm json client"
-        may["cli"]           = "include json cli"
+        may["cli"]           = "include json store cli"
+        may["store"]         = "json store"
         may["base"]          = "json base"
         may["bridge/http"]   = "json base bridge/http"
         may["bridge/core"]   = "include json base bridge/http bridge/core"
@@ -34,6 +35,7 @@ BEGIN {
         door["event2/"]   = "base/loop.c"
         door["msgpack"]   = "daemon/edge/wire.c client/codec.c tests/"
         door["histedit"]  = "cli/chat/line-editor.c"
+        door["curl/"]     = "cli/web.c"
         door["liburing"]  = "daemon/engine/weights-uring.c"
         door["stdatomic"] = "shm/ring.c daemon/core/request.h daemon/ipc/usage-snapshot.c daemon/ipc/mailbox.c daemon/ipc/channel.h daemon/ipc/channel.c daemon/ipc/send-lock.h daemon/ipc/stats.h daemon/draw/asking.c daemon/engine/masks.c daemon/engine/questions.c base/log.c " \
                             "daemon/engine/waker.c daemon/engine/weights.c daemon/text/worker.h daemon/text/worker.c kernels/cpu/thread-pool.h " \

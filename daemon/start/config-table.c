@@ -14,7 +14,7 @@
 
 /* clang-format off */
 static const struct setting rows[] = {
-        { "model",               KIND_TEXT,   AT(model),               NULL,    0, 0, { "PATH[=NAME]" }, AT_START, "the model to serve: a GGUF file or a folder of safetensors; default: teaspoon, which comes with samovar", "Model" },
+        { "model",               KIND_TEXT,   AT(model),               NULL,    0, 0, { "PATH[=NAME]" }, AT_START, "the model to serve: a GGUF file, a folder of safetensors, or the name of a model that samovar pull has fetched; default: teaspoon, which comes with samovar", "Model" },
         { "tokenizer",           KIND_TEXT,   AT(tokenizer),           NULL,    0, 0, { "PATH[=SPLIT]" }, AT_START, "use this vocabulary instead of the model's own; SPLIT: gpt2, llama3, qwen2" },
         { "tool_dialect",        KIND_TEXT,   AT(tool_dialect),        NULL,    0, 0, { "NAME" }, AT_START, "how the model writes tool calls, one of the names in protocol.md; none: texts have no calls; default: as its chat template says" },
         { "load",                KIND_WORD,   AT(load),                "auto",  0, 0, { [LOAD_AUTO] = "auto", [LOAD_CACHED] = "cached", [LOAD_URING] = "uring", [LOAD_PLAIN] = "plain" }, AT_START, "how weights are read; auto: chosen by where the file lies" },

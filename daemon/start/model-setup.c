@@ -18,7 +18,9 @@
 #include "daemon/text/parts/probe.h"
 #include "daemon/text/piece-order.h"
 #include "daemon/text/tokenizer.h"
+#include "base/sys.h"
 #include "json/utf8.h"
+#include "store/store.h"
 
 static bool may_be_shown(const char *name, size_t bytes)
 {
@@ -41,6 +43,38 @@ static size_t name_length(const char *name)
                         return bytes - suffix;
         }
         return bytes;
+}
+
+/* Names the folders where the name was looked up. */
+static int refuse_name(struct model_setup *setup, const struct store *store)
+{
+        const char *name = setup->path;
+
+        snprintf(setup->why, sizeof(setup->why),
+                 "%.100s: there is no such file, and no model of this name in %.150s%s%.150s; "
+                 "samovar pull fetches one, samovar models lists them",
+                 name, store->places[0], store->place_count > 1 ? " or " : "",
+                 store->place_count > 1 ? store->places[1] : "");
+        return -ENOENT;
+}
+
+/* A word that is no file may be a name in the folder of models; then that is the path. */
+static int look_up(struct model_setup *setup)
+{
+        struct store_model model;
+        struct store store;
+        uint64_t identity[2];
+        int r;
+
+        if (strchr(setup->path, '/') || !sys_identity(setup->path, identity) ||
+            setup->path[name_length(setup->path)] || store_open(&store))
+                return 0;
+        r = store_find(&store, setup->path, &model);
+        if (r)
+                return r == -ENOENT ? refuse_name(setup, &store) : r;
+        snprintf(setup->path, sizeof(setup->path), "%s", model.path);
+        store_model_deinit(&model);
+        return 0;
 }
 
 /* PATH or PATH=NAME.  Without a name, takes the last part of the path, without a suffix. */
@@ -68,7 +102,7 @@ static int split_model(struct model_setup *setup)
                 return -EINVAL;
         }
         memcpy(setup->served.name, name, name_bytes);
-        return 0;
+        return look_up(setup);
 }
 
 int model_setup_fail(struct model_setup *setup, const char *path, const char *what, int r)

@@ -18,6 +18,7 @@ struct shipped {
         const char *variable; /* environment variable with the folder */
         const char *built;    /* its folder in a build tree */
         const char *installed;
+        bool only;                  /* if the variable is set, no other folder is searched */
         const char *what, *instead; /* texts for the error: what is missing, and what to do */
 };
 
@@ -35,6 +36,7 @@ static const struct shipped library = {
         .variable = "SAMOVAR_LIBRARIES",
         .built = "kernels",
         .installed = SAMOVAR_LIBRARIES,
+        .only = true,
         .what = "no backend for a GPU",
         .instead = "it is built where CUDA's compiler is; backend = cpu does without",
 };
@@ -62,21 +64,45 @@ static bool built_folder(const struct shipped *shipped, char ret_folder[PATH_BYT
                snprintf(ret_folder, PATH_BYTES, "%s/%s", path, shipped->built) > 0;
 }
 
-static int find_shipped(const struct shipped *shipped, char *ret_path, size_t bytes, char *why,
-                        size_t why_bytes)
+/* The folders to search, in order. */
+static unsigned list_places(const struct shipped *shipped, char built[PATH_BYTES],
+                            const char *places[3])
 {
         const char *named = getenv(shipped->variable);
-        const char *places[2] = { named, NULL };
-        char built[PATH_BYTES];
         unsigned count = 0;
 
         if (named && *named) {
-                count = 1;
-        } else {
-                if (built_folder(shipped, built))
-                        places[count++] = built;
-                places[count++] = shipped->installed;
+                places[count++] = named;
+                if (shipped->only)
+                        return count;
         }
+        if (built_folder(shipped, built))
+                places[count++] = built;
+        places[count++] = shipped->installed;
+        return count;
+}
+
+static int refuse_missing(const struct shipped *shipped, const char *const *places, unsigned count,
+                          char *why, size_t why_bytes)
+{
+        char searched[768] = "";
+
+        for (unsigned i = 0; i < count; i++)
+                snprintf(searched + strlen(searched), sizeof(searched) - strlen(searched),
+                         "%s%.200s", i ? ", nor in " : "", places[i]);
+        return error_raise(errtext_set(why, why_bytes, -ENOENT,
+                                       "there is %s: %s, which comes with samovar, is not in %s; "
+                                       "%s",
+                                       shipped->what, shipped->file, searched, shipped->instead));
+}
+
+static int find_shipped(const struct shipped *shipped, char *ret_path, size_t bytes, char *why,
+                        size_t why_bytes)
+{
+        char built[PATH_BYTES];
+        const char *places[3];
+        unsigned count = list_places(shipped, built, places);
+
         for (unsigned i = 0; i < count; i++) {
                 int n = snprintf(ret_path, bytes, "%s/%s", places[i], shipped->file);
                 uint64_t identity[2];
@@ -88,12 +114,7 @@ static int find_shipped(const struct shipped *shipped, char *ret_path, size_t by
                 if (!sys_identity(ret_path, identity))
                         return 0;
         }
-        return error_raise(errtext_set(why, why_bytes, -ENOENT,
-                                       "there is %s: %s, which comes with samovar, is not "
-                                       "in %.200s%s%.200s; %s",
-                                       shipped->what, shipped->file, places[0],
-                                       count > 1 ? ", nor in " : "", count > 1 ? places[1] : "",
-                                       shipped->instead));
+        return refuse_missing(shipped, places, count, why, why_bytes);
 }
 
 int shipped_model(char *ret_path, size_t bytes, char *why, size_t why_bytes)

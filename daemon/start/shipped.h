@@ -1,10 +1,10 @@
 /*
  * Files that are shipped with samovar: where they are.
  *
- * The model: in the folder that $SAMOVAR_MODELS names, if it is set, and only there.  Otherwise in
- * `models` beside the program's own folder, as in a build tree; otherwise where it was installed.
- * Libraries of backends: likewise in $SAMOVAR_LIBRARIES, in `kernels`, or where they were
- * installed.
+ * The model: in the folder that $SAMOVAR_MODELS names, which is also that of pulled models
+ * (store/store.h); otherwise in `models` beside the program's own folder, as in a build tree;
+ * otherwise where it was installed.  Libraries of backends: if $SAMOVAR_LIBRARIES is set, only in
+ * that folder; otherwise in `kernels`, or where they were installed.
  */
 #ifndef DAEMON_START_SHIPPED_H
 #define DAEMON_START_SHIPPED_H

@@ -95,16 +95,19 @@ static void finds_the_shipped_model_in_a_build_tree(void **state)
 static void reports_a_missing_shipped_model_in_one_line(void **state)
 {
         const struct daemon_fixture *fixture = *state;
-        char line[256];
-        struct run_result ran = shell(fixture, "SAMOVAR_MODELS=$1 $SAMOVARD");
+        char line[512];
+        struct run_result ran =
+                shell(fixture, "mkdir -p $1/bin/daemon && cp $SAMOVARD $1/bin/daemon "
+                               "&& SAMOVAR_MODELS=$1 $1/bin/daemon/samovard");
 
         assert_int_equal(ran.status, 1);
         snprintf(line, sizeof(line),
                  "samovard: there is no model to serve: " FILE_NAME
-                 ", which comes with samovar, is not in %s; name another with the setting model "
-                 "(--model PATH)\n",
-                 fixture->directory);
-        assert_string_equal(ran.err, line);
+                 ", which comes with samovar, is not in %s, nor in %s/bin/models, nor in ",
+                 fixture->directory, fixture->directory);
+        assert_memory_equal(ran.err, line, strlen(line));
+        assert_non_null(strstr(ran.err, "; name another with the setting model (--model PATH)\n"));
+        assert_ptr_equal(strchr(ran.err, '\n'), ran.err + strlen(ran.err) - 1);
         assert_string_equal(ran.out, "");
         run_result_free(&ran);
 }

@@ -1,0 +1,60 @@
+#include "cli/pull/retry.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define FIRST_MS 500u
+#define LAST_MS  30000u
+
+uint64_t retry_clock_ms(void)
+{
+        struct timespec now;
+
+        clock_gettime(CLOCK_MONOTONIC, &now);
+        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
+}
+
+bool retry_later(struct retry *retry, uint32_t after_s)
+{
+        uint64_t now = retry_clock_ms(), wait_ms = LAST_MS;
+
+        if (++retry->failures > retry->limit || after_s > RETRY_AFTER_MAX_S)
+                return false;
+        if (retry->failures < 7)
+                wait_ms = (uint64_t)FIRST_MS << (retry->failures - 1);
+        if (wait_ms > LAST_MS)
+                wait_ms = LAST_MS;
+        if (after_s)
+                wait_ms = (uint64_t)after_s * 1000;
+        /* Many who lost the same server should not come back in the same moment. */
+        retry->at_ms = now + wait_ms + now % (wait_ms / 4 + 1);
+        return true;
+}
+
+void retry_progress(struct retry *retry)
+{
+        retry->failures = 0;
+}
+
+bool retry_is_temporary(int status)
+{
+        return status == 408 || status == 425 || status == 429 || status >= 500;
+}
+
+uint32_t retry_after_s(const char *field)
+{
+        struct tm when = { 0 };
+        char *end;
+        unsigned long number;
+        time_t now = time(NULL), then;
+
+        if (!field)
+                return 0;
+        number = strtoul(field, &end, 10);
+        if (*field >= '0' && *field <= '9' && !*end)
+                return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+        end = strptime(field, "%a, %d %b %Y %H:%M:%S GMT", &when);
+        then = end && !*end ? timegm(&when) : 0;
+        return then > now ? (uint32_t)(then - now) : 0;
+}
