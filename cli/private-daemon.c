@@ -110,7 +110,7 @@ int daemon_describe(const char *model, struct bytes *ret_json)
                 say("%s: %s", model, strerror(ENAMETOOLONG));
                 return CLI_FAILED;
         }
-        find_program(program, sizeof(program));
+        find_daemon(program, sizeof(program));
         if (pipe2(out, O_CLOEXEC) < 0) {
                 say("cannot make a pipe: %s", strerror(errno));
                 return CLI_FAILED;
