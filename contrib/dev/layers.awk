@@ -31,6 +31,7 @@ BEGIN {
 
         door["event2/"]   = "base/loop.c"
         door["msgpack"]   = "daemon/edge/wire.c client/codec.c tests/"
+        door["curl/"]     = "cli/web.c"
         door["liburing"]  = "daemon/engine/weights-uring.c"
         door["stdatomic"] = "shm/ring.c daemon/core/request.h daemon/ipc/usage-snapshot.c daemon/ipc/mailbox.c daemon/ipc/channel.h daemon/ipc/channel.c daemon/ipc/send-lock.h daemon/ipc/stats.h daemon/draw/asking.c daemon/engine/masks.c daemon/engine/questions.c base/log.c " \
                             "daemon/engine/waker.c daemon/engine/weights.c daemon/text/worker.h daemon/text/worker.c kernels/cpu/thread-pool.h " \
