@@ -2,7 +2,8 @@
  * HTTP requests, many at once, that block nobody: the only door to libcurl.
  *
  *      r = web_new(&web, why, sizeof(why));
- *      r = web_begin(web, &(struct web_ask){ .url = url, .on_data = take, .on_end = end }, &request);
+ *      struct web_ask ask = { .url = url, .on_data = take, .on_end = end };
+ *      r = web_begin(web, &ask, &request);
  *      while (!ended)
  *              web_wait(web, 1000, NULL, 0);
  *      web_free(web);
