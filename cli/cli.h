@@ -10,7 +10,7 @@
  * status.c shows what the daemon does, models.c what it serves; stats.c prints the cost of a
  * stream, and loading.c shows a bar while the model loads.  work.c lists streams and handles and
  * ends them; reply.c has what these share.  screen.c writes, and private-daemon.c runs a private
- * samovard.
+ * samovard.  bench/ measures servers (bench/options.h), with web.c, a client of HTTP.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -21,6 +21,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "cli/bench/options.h"
 #include "json/bytes.h"
 
 /* The exit statuses.  Functions here return them too. */
@@ -46,6 +47,7 @@ enum cli_command {
         CLI_MODELS = 1 << 9,
         CLI_PS = 1 << 10,
         CLI_CANCEL = 1 << 11,
+        CLI_BENCH = 1 << 15,
 };
 
 #define CHOICES_MAX 64u /* more of them are better given as --constraint */
@@ -87,6 +89,7 @@ struct cli {
         const char *system, *answer, *messages;
         struct smv_message own_messages[3]; /* made of them */
         struct bytes packed;                /* the messages of that file, as msgpack */
+        struct bench_options bench;
 
         struct smv_client *client;
         pid_t child; /* the private daemon; 0: none */
@@ -158,6 +161,12 @@ int cli_status(struct cli *cli);
 int cli_ps(struct cli *cli);     /* work.c */
 int cli_cancel(struct cli *cli); /* work.c */
 int cli_models(struct cli *cli);
+/*
+ * bench/bench.c.  `client` is a connection to the server, unless the options name others.  The next
+ * call says how many sequences a private daemon for it needs.
+ */
+int cli_bench(struct cli *cli);
+uint32_t cli_bench_sequences(const struct cli *cli);
 
 /* stats.c: prints on stderr what a stream's END says; asks the daemon for the text of tokens. */
 void cli_say_stats(struct cli *cli, const struct smv_event *end);
@@ -176,6 +185,8 @@ bool daemon_is_file(const char *model);
  * 0, its socket and its pid; or an exit status.
  */
 int daemon_start(const char *model, uint32_t sequences, int *ret_fd, pid_t *ret_pid);
+/* The same with these flags, NULL-ended.  model NULL: the daemon's default. */
+int daemon_start_with(const char *model, const char *const *flags, int *ret_fd, pid_t *ret_pid);
 /* Becomes a samovard that describes the model.  Returns only on failure: an exit status. */
 int daemon_inspect(const char *model, bool json);
 /*

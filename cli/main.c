@@ -30,6 +30,8 @@ static uint32_t sequences_of(const struct cli *cli)
 
         if (cli->command == CLI_FORK_DEMO)
                 count = FORK_DEMO_BRANCHES;
+        else if (cli->command == CLI_BENCH)
+                count = cli_bench_sequences(cli);
         else if (cli->beam.width)
                 count = 2 * cli->beam.width;
         return count ? count : 1;
@@ -187,18 +189,26 @@ static int run(struct cli *cli)
                 return cli_attach(cli);
         case CLI_FORK_DEMO:
                 return cli_fork_demo(cli);
+        case CLI_BENCH:
+                return cli_bench(cli);
         default:
                 return cli_generate(cli);
         }
 }
 
-#define NO_INPUT (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_ATTACH)
+#define NO_INPUT (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_ATTACH | CLI_BENCH)
 
 static bool needs_input(const struct cli *cli)
 {
         if (cli->command == CLI_FORK_DEMO)
                 return cli->argument_count; /* without words it uses its own beginning */
         return !(cli->command & NO_INPUT) && !cli->messages;
+}
+
+/* bench: the server is another one, or a daemon of its own. */
+static bool needs_no_daemon(const struct cli *cli)
+{
+        return cli->command == CLI_BENCH && (cli->bench.url || cli->argument_count);
 }
 
 /* Runs a command that needs a daemon: the service, or a private one. */
@@ -210,7 +220,7 @@ static int serve(struct cli *cli)
                 r = cli_conversation(cli);
         if (!r && cli->command & (CLI_ASK | CLI_COMPLETE))
                 r = cli_answer_form(cli);
-        if (!r)
+        if (!r && !needs_no_daemon(cli))
                 r = cli->model && daemon_is_file(cli->model) ? connect_private(cli)
                                                              : connect_service(cli);
         return r ? r : run(cli);

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 struct machine {
-        char name[65], processor[128], system[160], time[32];
+        char name[65], processor[128], system[200], time[32];
         uint32_t processors;
         uint64_t memory_bytes;
         double load; /* average of the last minute; -1: unknown */

@@ -43,7 +43,6 @@ struct bench_options {
         enum bench_arrivals arrivals;
         float burstiness, seconds;
         uint32_t requests, warm_up;
-        bool warm_up_given;
         /* Exercises. */
         uint32_t batch, window_ms;
         const char *loads;
