@@ -183,8 +183,7 @@ void flag_help(const struct cli *cli)
                 if (command_table[i].command == cli->command)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", command_table[i].name,
                                command_table[i].arguments, command_table[i].help);
-        if (!(cli->command & (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO |
-                              CLI_BENCH)))
+        if (!(cli->command & (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO | CLI_BENCH)))
                 printf("Without arguments, or with -, it reads stdin.\n");
         if (cli->command & CONVERSATION)
                 printf("If stdin is a pipe or a file, it follows the question, after an empty "

@@ -113,8 +113,8 @@ static void read_usage(const struct json_document *json, struct answer_chunk *ch
         chunk->has_usage = true;
         chunk->input = whole(json, usage, "prompt_tokens");
         chunk->output = whole(json, usage, "completion_tokens");
-        chunk->cached = whole(json, json_member(json, usage, "prompt_tokens_details"),
-                              "cached_tokens");
+        chunk->cached =
+                whole(json, json_member(json, usage, "prompt_tokens_details"), "cached_tokens");
 }
 
 static void read_error(const struct json_document *json, struct answer_chunk *chunk)

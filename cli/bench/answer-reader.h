@@ -26,9 +26,9 @@ int event_reader_take(struct event_reader *reader, const char *bytes, size_t cou
 void event_reader_deinit(struct event_reader *reader);
 
 struct answer_chunk {
-        bool done;      /* "[DONE]" */
-        bool text;      /* it has text, reasoning, or a piece of a call */
-        bool finished;  /* it says why the answer ends */
+        bool done;     /* "[DONE]" */
+        bool text;     /* it has text, reasoning, or a piece of a call */
+        bool finished; /* it says why the answer ends */
         bool has_usage;
         uint32_t input, output, cached; /* of the usage */
         char error[32], why[200];       /* "": none */

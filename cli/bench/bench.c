@@ -230,6 +230,8 @@ static int open_server(struct bench *bench, uint32_t which, const char *name,
                 say("%s%s%s", which ? "--against: " : "", *why ? why : strerror(-r), "");
                 return r == -ENOENT || r == -ECONNREFUSED ? CLI_NO_DAEMON : CLI_FAILED;
         }
+        /* Two addresses may be one daemon, which would find the prompts of one in its cache. */
+        bench->targets[which]->encoding.salt = which;
         bench->report.servers[which] = bench->targets[which]->facts;
         bench->report.server_count = which + 1;
         return 0;

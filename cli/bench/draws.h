@@ -19,8 +19,8 @@ uint64_t draws_bits(struct draws *draws);
 double draws_uniform(struct draws *draws); /* above 0, below 1 */
 /* 0 to n - 1; n is at least 1. */
 uint32_t draws_below(struct draws *draws, uint32_t n);
-double draws_normal(struct draws *draws);               /* mean 0, deviation 1 */
-double draws_exponential(struct draws *draws);          /* mean 1 */
+double draws_normal(struct draws *draws);              /* mean 0, deviation 1 */
+double draws_exponential(struct draws *draws);         /* mean 1 */
 double draws_gamma(struct draws *draws, double shape); /* mean `shape`; shape above 0 */
 
 /* How lengths are distributed; in tokens. */

@@ -11,14 +11,14 @@
 
 #include "cli/bench/bench.h"
 
-#define FLAGS_MAX       16u
-#define BATCH           16u
-#define DYNAMIC_MS      50u
-#define STATIC_MS       "60000" /* every batch becomes full before */
-#define ALIVE_MAX       "65536"
-#define WAIT_S          60
-#define BATCHES_EACH    4u /* requests for each slot */
-#define BATCHES_STATIC  8u
+#define FLAGS_MAX      16u
+#define BATCH          16u
+#define DYNAMIC_MS     50u
+#define STATIC_MS      "60000" /* every batch becomes full before */
+#define ALIVE_MAX      "65536"
+#define WAIT_S         60
+#define BATCHES_EACH   4u /* requests for each slot */
+#define BATCHES_STATIC 8u
 
 static const char *const policies[] = { "continuous", "dynamic", "static" };
 
@@ -235,7 +235,8 @@ static int run_batching(struct bench *bench)
                 r = find_capacity(bench, batch, batch * BATCHES_STATIC, &capacity);
         snprintf(bench->report.load, sizeof(bench->report.load),
                  "Poisson arrivals at shares of %.3g requests a second, which is the capacity of "
-                 "continuous batching; batches of %u, dynamic ones wait for %u ms", capacity, batch,
+                 "continuous batching; batches of %u, dynamic ones wait for %u ms",
+                 capacity, batch,
                  bench->cli->bench.window_ms ? bench->cli->bench.window_ms : DYNAMIC_MS);
         for (uint32_t round = 0; round < plan->rounds && !r; round++)
                 for (uint32_t i = 0; i < plan->share_count && !r && !load_interrupted; i++)

@@ -34,6 +34,7 @@ const struct metric metrics[] = {
         { "e2e_p50_ms", "E2E p50", AT(spreads[E2E].p50), true },
         { "e2e_p99_ms", "E2E p99", AT(spreads[E2E].p99), true },
         { "good_requests_per_second", "good/s", AT(good_s), false },
+        { "cached_percent", "cached %", AT(cached_percent), false },
         { "own_cpu_percent", "own CPU %", AT(own_cpu), true },
 };
 const size_t metric_count = sizeof(metrics) / sizeof(*metrics);
@@ -149,8 +150,8 @@ static void add_up(const struct load_result *result, const struct slo *slo, stru
         if (result->samples.count)
                 figures->good_share = good / result->samples.count;
         if (figures->input_tokens)
-                figures->cached_share =
-                        (double)figures->cached_tokens / (double)figures->input_tokens;
+                figures->cached_percent =
+                        100 * (double)figures->cached_tokens / (double)figures->input_tokens;
         figures->own_cpu = 100 * result->cpu_s / seconds;
 }
 

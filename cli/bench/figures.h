@@ -50,14 +50,15 @@ struct figures {
         double requests_s, input_s, output_s;
         /* Answers within the target, and their share of all requests; without a target, all. */
         double good_s, good_output_s, good_share;
-        double cached_share; /* of the tokens of the prompts */
-        double own_cpu;      /* of this process, in percent of one core */
+        double cached_percent; /* of the tokens of the prompts */
+        double own_cpu;        /* of this process, in percent of one core */
         struct numbers spreads[SPREADS];
         double curves[SPREADS][CURVE_POINTS];
 };
 
 /* 0 or -ENOMEM. */
-int figures_of(const struct load_result *result, const struct slo *slo, struct figures *ret_figures);
+int figures_of(const struct load_result *result, const struct slo *slo,
+               struct figures *ret_figures);
 
 /* The values of one sample; false: it has none, because it failed or has too few tokens. */
 bool sample_value(const struct sample *sample, enum spread spread, double *ret_ms);

@@ -22,7 +22,7 @@ struct running {
         struct target *target;
         struct load_result *result;
         struct arrivals arrivals;
-        double due;      /* of the next request */
+        double due; /* of the next request */
         bool have_due;
         uint32_t sent, ended, failed, failed_in_a_row;
         uint64_t tokens;
@@ -51,9 +51,8 @@ static void on_end(void *arg, struct sample *sample)
                 return;
         }
         run->failed++;
-        run->failed_in_a_row = sample->pieces || strncmp(sample->error, "lost", 5)
-                                       ? 0
-                                       : run->failed_in_a_row + 1;
+        run->failed_in_a_row =
+                sample->pieces || strncmp(sample->error, "lost", 5) ? 0 : run->failed_in_a_row + 1;
         if (!*run->result->samples.why)
                 snprintf(run->result->samples.why, sizeof(run->result->samples.why), "%s",
                          run->target->why);

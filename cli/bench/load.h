@@ -25,17 +25,17 @@ struct load {
         bool times;   /* of the trace */
         double speed; /* they are divided by this */
         uint32_t requests;
-        double seconds; /* no request is due later than this; 0: no limit */
+        double seconds;   /* no request is due later than this; 0: no limit */
         uint32_t warm_up; /* requests before the measured part, which are not counted */
         uint64_t seed;
 };
 
 struct load_result {
         struct samples samples;
-        double seconds;    /* from the first request to the end of the last */
-        double cpu_s;      /* that this process used */
-        uint32_t unsent;   /* requests that were not sent: the server is gone, or a ^C */
-        uint32_t most;     /* in flight at a time */
+        double seconds;  /* from the first request to the end of the last */
+        double cpu_s;    /* that this process used */
+        uint32_t unsent; /* requests that were not sent: the server is gone, or a ^C */
+        uint32_t most;   /* in flight at a time */
 };
 
 /* ^C: no more requests, and those in flight are given up.  Set by a handler of signals. */

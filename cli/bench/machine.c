@@ -38,8 +38,7 @@ void machine_read(struct machine *machine)
         machine->processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
         if (!sched_getaffinity(0, sizeof(set), &set))
                 machine->processors = (uint32_t)CPU_COUNT(&set);
-        machine->memory_bytes =
-                (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+        machine->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
         if (load && fscanf(load, "%lf", &machine->load) != 1)
                 machine->load = -1;
         if (load)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 
 struct numbers {
-        size_t count; /* 0: there are no values, and all others are 0 */
+        size_t count;           /* 0: there are no values, and all others are 0 */
         double mean, deviation; /* of the values themselves: the divisor is their count */
         double least, p50, p90, p95, p99, most;
 };

@@ -8,7 +8,7 @@
  *      plan.c      checks them, and makes numbers of them
  *      draws.c     random numbers and lengths        arrivals.c  when requests are due
  *      workload.c  makes the prompts of requests     files.c, trace-file.c, prompt-file.c read them
- *      target.c    a server: target-socket.c, target-http.c; answer-reader.c reads its events
+ *      target.c    a server: target-socket.c; target-http.c, with http-facts.c and answer-reader.c
  *      load.c      sends the requests of one run in time, and takes samples (sample.h)
  *      numbers.c   percentiles                       figures.c   the figures of a run
  *      report.c    all runs, and what they ran on: table.c, export.c and picture.c write it

@@ -11,18 +11,18 @@
 
 #include "cli/bench/report.h"
 
-#define WIDE     960.0
-#define HIGH     640.0 /* of two rows of panels */
-#define PANEL_W  250.0
-#define PANEL_H  190.0
-#define LEFT     60.0
-#define TOP      92.0
-#define STEP_X   306.0
-#define STEP_Y   270.0
-#define INSET    10.0
-#define LOOKS    3u
-#define TICKS    12u
-#define LINES    6u
+#define WIDE    960.0
+#define HIGH    640.0 /* of two rows of panels */
+#define PANEL_W 250.0
+#define PANEL_H 190.0
+#define LEFT    60.0
+#define TOP     92.0
+#define STEP_X  306.0
+#define STEP_Y  270.0
+#define INSET   10.0
+#define LOOKS   3u
+#define TICKS   12u
+#define LINES   6u
 
 /* Okabe and Ito's colours, darker on paper; colour-blind readers can distinguish all of them. */
 static const struct look {
@@ -101,8 +101,10 @@ static void draw_rules(struct picture *p, bool dark)
                                              "#6e7681" };
         const char *const *c = dark ? night : paper;
 
-        draw(p, ".page { fill: %s }\n.ink { fill: %s }\n.faint { fill: %s }\n"
-                ".grid { stroke: %s }\n.axis { stroke: %s }\n", c[0], c[1], c[2], c[3], c[4]);
+        draw(p,
+             ".page { fill: %s }\n.ink { fill: %s }\n.faint { fill: %s }\n"
+             ".grid { stroke: %s }\n.axis { stroke: %s }\n",
+             c[0], c[1], c[2], c[3], c[4]);
         for (size_t i = 0; i < LOOKS; i++)
                 draw(p, ".%s .line { stroke: %s }\n.%s .full { fill: %s }\n", looks[i].name,
                      dark ? looks[i].dark : looks[i].light, looks[i].name,
@@ -111,8 +113,10 @@ static void draw_rules(struct picture *p, bool dark)
 
 static void draw_head(struct picture *p, double high, const char *title)
 {
-        draw(p, "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
-                "font-family=\"sans-serif\">\n<title>", WIDE, high);
+        draw(p,
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %.0f %.0f\" "
+             "font-family=\"sans-serif\">\n<title>",
+             WIDE, high);
         draw_words(p, title);
         draw(p, "</title>\n<style>\n.line { fill: none; stroke-width: 2 } "
                 ".grid, .axis { fill: none }\n.band { opacity: .16 }\n");
@@ -244,8 +248,9 @@ static void draw_legend(struct picture *p, const struct line *lines, uint32_t co
         double x = LEFT - 40;
 
         for (uint32_t i = 0; i < count; i++) {
-                draw(p, "<g class=\"%s\"><path class=\"line\" d=\"M%.0f 50h26\"/><path "
-                        "class=\"full\" transform=\"translate(%.0f 50)\" d=\"%s\"/></g>\n",
+                draw(p,
+                     "<g class=\"%s\"><path class=\"line\" d=\"M%.0f 50h26\"/><path "
+                     "class=\"full\" transform=\"translate(%.0f 50)\" d=\"%s\"/></g>\n",
                      looks[i].name, x, x + 13, looks[i].mark);
                 draw_text(p, x + 34, 54, "ink", "start", 12, lines[i].name);
                 x += 60 + 7 * (double)strlen(lines[i].name);
@@ -268,9 +273,8 @@ static uint32_t find_levels(const struct report *report, const struct line *line
         while (count < LEVELS_MAX && (run = report_group(report, &at))) {
                 if (!is_of(run, line))
                         continue;
-                for (i = count++; i && report_level(report, ret_runs[i - 1]) >
-                                               report_level(report, run);
-                     i--)
+                for (i = count++;
+                     i && report_level(report, ret_runs[i - 1]) > report_level(report, run); i--)
                         ret_runs[i] = ret_runs[i - 1];
                 ret_runs[i] = run;
         }
@@ -401,12 +405,12 @@ static void draw_shares(struct picture *p, const struct line *lines, uint32_t co
         char title[96];
 
         for (size_t i = 0; i < sizeof(spreads) / sizeof(*spreads); i++) {
-                struct panel panel = { .x = LEFT + STEP_X * (double)i,
-                                       .y = TOP,
-                                       .across = time_scale(p->report, spreads[i]),
-                                       .up = { .high = 100,
-                                               .ticks = { 0, 25, 50, 75, 100 },
-                                               .tick_count = 5 } };
+                struct panel panel = {
+                        .x = LEFT + STEP_X * (double)i,
+                        .y = TOP,
+                        .across = time_scale(p->report, spreads[i]),
+                        .up = { .high = 100, .ticks = { 0, 25, 50, 75, 100 }, .tick_count = 5 }
+                };
 
                 snprintf(title, sizeof(title), "%s, share in %%", spread_titles[spreads[i]]);
                 draw_frame(p, &panel, title, "milliseconds or less");

@@ -5,6 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <time.h>
 
 #include "cli/bench/files.h"
 
@@ -63,8 +65,7 @@ static bool read_time(const char *text, size_t bytes, double *ret_ms)
                 return false;
         if (!strcmp(end, "s"))
                 *ret_ms *= 1000;
-        return (!*end || !strcmp(end, "s") || !strcmp(end, "ms")) && *ret_ms > 0 &&
-               *ret_ms < 1e9;
+        return (!*end || !strcmp(end, "s") || !strcmp(end, "ms")) && *ret_ms > 0 && *ret_ms < 1e9;
 }
 
 /* "ttft=200ms,tpot=50ms" */
@@ -83,10 +84,11 @@ static int read_slo(const char *text, struct slo *ret_slo)
 
                 while (i < 3 && strncmp(at, names[i].name, strlen(names[i].name)))
                         i++;
-                if (i == 3 || !read_time(at + strlen(names[i].name),
-                                         bytes - strlen(names[i].name), names[i].to))
-                        return refuse("--slo", text, "like ttft=200ms,tpot=50ms,e2e=2s: one of "
-                                                     "these or several");
+                if (i == 3 || !read_time(at + strlen(names[i].name), bytes - strlen(names[i].name),
+                                         names[i].to))
+                        return refuse("--slo", text,
+                                      "like ttft=200ms,tpot=50ms,e2e=2s: one of "
+                                      "these or several");
                 if (!at[bytes])
                         return 0;
                 at += bytes + 1;
@@ -118,8 +120,9 @@ static int read_prefix(const char *text, struct workload *workload)
         workload->prefix_count = (uint32_t)count;
         return 0;
 bad:
-        return refuse("--prefix", text, "SHARE:TOKENS or SHARE:TOKENS:COUNT, like 0.8:512:4; the "
-                                        "share is above 0, up to 1");
+        return refuse("--prefix", text,
+                      "SHARE:TOKENS or SHARE:TOKENS:COUNT, like 0.8:512:4; the "
+                      "share is above 0, up to 1");
 }
 
 static int read_lengths(const char *flag, const char *text, struct lengths *ret_lengths)
@@ -177,8 +180,9 @@ static void say_workload(const struct bench_options *bench, struct plan *plan)
         if (workload->kind == WORKLOAD_SYNTHETIC)
                 snprintf(plan->workload_words, sizeof(plan->workload_words),
                          "made up: %.40s tokens in, %.40s out%s%.40s%s",
-                         bench->input ? bench->input : INPUT, bench->output ? bench->output : OUTPUT,
-                         bench->prefix ? ", prefixes " : "", bench->prefix ? bench->prefix : "",
+                         bench->input ? bench->input : INPUT,
+                         bench->output ? bench->output : OUTPUT, bench->prefix ? ", prefixes " : "",
+                         bench->prefix ? bench->prefix : "",
                          workload->ignore_eos ? "" : " at most");
         else if (workload->kind == WORKLOAD_PROMPTS)
                 snprintf(plan->workload_words, sizeof(plan->workload_words),
@@ -255,7 +259,8 @@ static int read_levels(const struct bench_options *bench, struct plan *plan)
                 r = read_list("--loads", bench->loads ? bench->loads : SHARES, 1, 1000, false,
                               plan->shares, &plan->share_count);
         if (!r && plan->concurrency_count > 1 && (bench->rate || (bench->trace && !bench->rate))) {
-                say("--concurrency is %s; with %s it is the limit of requests in flight, one number",
+                say("--concurrency is %s; with %s it is the limit of requests in flight, one "
+                    "number",
                     bench->concurrency, bench->rate ? "--rate" : "--trace");
                 r = CLI_USAGE;
         }
@@ -296,7 +301,8 @@ static int read_exercise(const struct cli *cli, struct plan *plan)
                         plan->exercise = i;
         if (cli->argument_count > 1 || (given && !plan->exercise)) {
                 say("bench takes one argument at most, batch-sizes, batching or exercises, but "
-                    "%.40s is one", cli->arguments[plan->exercise ? 1 : 0]);
+                    "%.40s is one",
+                    cli->arguments[plan->exercise ? 1 : 0]);
                 return CLI_USAGE;
         }
         return 0;
@@ -351,12 +357,24 @@ static int check_servers(const struct cli *cli)
         return 0;
 }
 
+/* Another one each time: a command that is repeated must not find its prompts in a cache. */
+static uint64_t any_seed(void)
+{
+        uint32_t seed = 0;
+
+        if (getrandom(&seed, sizeof(seed), 0) != sizeof(seed))
+                seed = (uint32_t)time(NULL);
+        return seed % 1000000;
+}
+
 int plan_make(const struct cli *cli, struct plan *ret_plan)
 {
         const struct bench_options *bench = &cli->bench;
         int r;
 
         *ret_plan = (struct plan){ .seed = cli->generate.seed };
+        if (!(cli->generate.set & SMV_SET_SEED))
+                ret_plan->seed = any_seed();
         r = read_exercise(cli, ret_plan);
         if (!r)
                 r = check_exercise(cli, ret_plan);
@@ -368,9 +386,9 @@ int plan_make(const struct cli *cli, struct plan *ret_plan)
                 r = make_load(bench, ret_plan);
         if (!r && bench->slo)
                 r = read_slo(bench->slo, &ret_plan->slo);
-        ret_plan->rounds = bench->rounds                          ? bench->rounds
+        ret_plan->rounds = bench->rounds                           ? bench->rounds
                            : bench->against && !ret_plan->exercise ? 3
-                                                                  : 1;
+                                                                   : 1;
         if (r)
                 plan_deinit(ret_plan);
         return r;

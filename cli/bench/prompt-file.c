@@ -97,8 +97,8 @@ static int add_messages(struct reading *r, struct work *work, uint32_t list, con
 
 static void take_length(struct reading *r, struct work *work, uint32_t object)
 {
-        static const char *const names[] = { "max_completion_tokens", "max_tokens",
-                                             "output_tokens", "output_length" };
+        static const char *const names[] = { "max_completion_tokens", "max_tokens", "output_tokens",
+                                             "output_length" };
         uint64_t length;
 
         for (size_t i = 0; i < sizeof(names) / sizeof(*names) && !work->output; i++)

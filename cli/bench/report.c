@@ -62,7 +62,9 @@ static struct range range_of(double *values, size_t count)
 {
         struct numbers numbers = numbers_of(values, count);
 
-        return (struct range){ .median = numbers.p50, .least = numbers.least, .most = numbers.most };
+        return (struct range){ .median = numbers.p50,
+                               .least = numbers.least,
+                               .most = numbers.most };
 }
 
 struct range report_range(const struct report *report, const struct report_run *group,

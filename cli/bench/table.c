@@ -106,10 +106,11 @@ static int put_counts(const struct report *report, const struct figures *figures
         if (!r)
                 r = put(to, "cached     %llu of %llu tokens of prompts (%.1f %%)\n",
                         (unsigned long long)figures->cached_tokens,
-                        (unsigned long long)figures->input_tokens, 100 * figures->cached_share);
+                        (unsigned long long)figures->input_tokens, figures->cached_percent);
         if (!r && slo_given(&report->slo))
-                r = put(to, "goodput    %s requests and %s tokens a second; %.1f %% of the "
-                            "requests are within the target\n",
+                r = put(to,
+                        "goodput    %s requests and %s tokens a second; %.1f %% of the "
+                        "requests are within the target\n",
                         brief(figures->good_s, a), brief(figures->good_output_s, b),
                         100 * figures->good_share);
         return r ? r : put(to, "own load   %s %% of a core\n", brief(figures->own_cpu, a));
@@ -128,11 +129,12 @@ static int put_spreads(const struct report *report, const struct figures *figure
 
                 if (s > E2E && !report->open)
                         break;
-                r = put(to, "%-5s%-25s", s == TTFT   ? "TTFT"
-                                         : s == TPOT ? "TPOT"
-                                         : s == ITL  ? "ITL"
-                                         : s == E2E  ? "E2E"
-                                                     : "",
+                r = put(to, "%-5s%-25s",
+                        s == TTFT   ? "TTFT"
+                        : s == TPOT ? "TPOT"
+                        : s == ITL  ? "ITL"
+                        : s == E2E  ? "E2E"
+                                    : "",
                         spread_titles[s]);
                 for (size_t i = 0; i < sizeof(values) / sizeof(*values) && !r; i++)
                         r = put(to, " %*s", i == 1 ? 9 : 8,
@@ -147,9 +149,13 @@ static int put_spreads(const struct report *report, const struct figures *figure
 
 static const char *level_title(const struct report *report)
 {
-        return report->by_rate   ? "requests/s due"
-               : report->batches ? "batch"
-                                 : "concurrency";
+        return report->by_rate ? "requests/s due" : report->batches ? "batch" : "concurrency";
+}
+
+static const char *level_of(const struct report *report, const struct report_run *run, char to[32])
+{
+        snprintf(to, 32, "%.4g", report_level(report, run));
+        return to;
 }
 
 static int put_row(const struct report *report, const struct report_run *run, bool labels,
@@ -163,7 +169,7 @@ static int put_row(const struct report *report, const struct report_run *run, bo
                 if (report_same_group(report, &report->runs[i], run))
                         failed += report->runs[i].figures.failed;
         if (!r)
-                r = put(to, "%14s %6u", brief(report_level(report, run), text), failed);
+                r = put(to, "%14s %6u", level_of(report, run, text), failed);
         for (size_t i = 0; i < metric_count && !r; i++) {
                 if (!strcmp(metrics[i].name, "good_requests_per_second") &&
                     !slo_given(&report->slo))
@@ -205,7 +211,7 @@ static int put_pair(const struct report *report, const struct report_run *run, s
 
         other.server = 1;
         r = put(to, "\n%s %s\n%-10s %26s %26s %22s\n", level_title(report),
-                brief(report_level(report, run), a), "", "A", "B", "A/B");
+                level_of(report, run, a), "", "A", "B", "A/B");
         for (size_t i = 0; i < metric_count && !r; i++) {
                 const struct metric *metric = &metrics[i];
                 struct range ratio;
@@ -232,8 +238,9 @@ static int put_pairs(const struct report *report, struct bytes *to)
         for (uint32_t i = 0; i < report->count && !r; i++)
                 r = put_errors(report, &report->runs[i].figures, to);
         return r ? r
-                 : put(to, "\nMedians of %u rounds in turns, with the least and the most; "
-                           "the ratio is that of each round.\nTimes are milliseconds.\n",
+                 : put(to,
+                       "\nMedians of %u rounds in turns, with the least and the most; "
+                       "the ratio is that of each round.\nTimes are milliseconds.\n",
                        report->rounds);
 }
 

@@ -9,17 +9,15 @@
 #include <unistd.h>
 
 #include "cli/bench/answer-reader.h"
+#include "cli/bench/http-facts.h"
 #include "cli/bench/target.h"
-#include "cli/cli.h"
 #include "cli/web.h"
 #include "json/builder.h"
-#include "json/reader.h"
 
 #define STALL_MS     600000u
 #define BODY_MAX     65536u /* of an answer that is no stream */
-#define NODES_MAX    1000000u
-#define UNKNOWN_IDS  1024u /* a vocabulary of which the server does not say the size */
-#define SPECIAL_IDS  259u  /* the first ids may be single bytes and marks */
+#define UNKNOWN_IDS  1024u  /* a vocabulary of which the server does not say the size */
+#define SPECIAL_IDS  259u   /* the first ids may be single bytes and marks */
 #define PROBE_WORDS  32u
 #define PROBE_FACTOR 8u
 
@@ -341,137 +339,15 @@ static int read_key(struct http_target *t, const char *path, char *why, size_t w
         fclose(file);
         line[strcspn(line, "\r\n")] = '\0';
         if (!*line || strlen(line) == sizeof(line) - 1) {
-                snprintf(why, why_bytes, "--key-file %s: its first line must be a key of 1 to %zu "
-                                         "characters", path, sizeof(line) - 2);
+                snprintf(why, why_bytes,
+                         "--key-file %s: its first line must be a key of 1 to %zu "
+                         "characters",
+                         path, sizeof(line) - 2);
                 return -EINVAL;
         }
         snprintf(t->authorization, sizeof(t->authorization), "Bearer %s", line);
         explicit_bzero(line, sizeof(line));
         return 0;
-}
-
-struct look { /* one GET that is waited for */
-        struct bytes body;
-        char server[64], why[160];
-        int status;
-        bool ended;
-};
-
-static bool on_look_head(void *arg, int status, const struct web_head *head)
-{
-        struct look *look = arg;
-        const char *server = web_field(head, "Server");
-
-        look->status = status;
-        snprintf(look->server, sizeof(look->server), "%.63s", server ? server : "");
-        return true;
-}
-
-static bool on_look_data(void *arg, const void *bytes, size_t count)
-{
-        struct look *look = arg;
-
-        return look->body.count + count <= EVENT_BYTES_MAX && !bytes_add(&look->body, bytes, count);
-}
-
-static void on_look_end(void *arg, enum web_end end, const char *why)
-{
-        struct look *look = arg;
-
-        look->ended = true;
-        if (end != WEB_GOOD) {
-                look->status = 0;
-                snprintf(look->why, sizeof(look->why), "%s", why ? why : "its answer is too long");
-        }
-}
-
-static int get(struct http_target *t, const char *url, uint32_t timeout_s, struct look *look)
-{
-        const struct web_field field = { "Authorization", t->authorization };
-        const struct web_ask ask = {
-                .url = url,
-                .fields = &field,
-                .field_count = *t->authorization ? 1 : 0,
-                .connect_ms = timeout_s * 1000,
-                .stall_ms = timeout_s * 1000,
-                .on_head = on_look_head,
-                .on_data = on_look_data,
-                .on_end = on_look_end,
-                .arg = look,
-        };
-        struct web_request *request;
-        int r = web_begin(t->web, &ask, &request);
-
-        while (!r && !look->ended)
-                r = web_wait(t->web, -1, NULL, 0);
-        return r == -EINTR ? 0 : r;
-}
-
-/* The model that requests name: the one that was given, or the first. */
-static int read_models(struct http_target *t, const struct look *look, char *why, size_t why_bytes)
-{
-        struct target_facts *facts = &t->target.facts;
-        struct json_document *json;
-        const char *id = NULL;
-        uint64_t number;
-        uint32_t at, meta;
-        char words[128];
-
-        if (json_parse(look->body.at ? look->body.at : "", look->body.count, NODES_MAX, &json, words,
-                       sizeof(words))) {
-                snprintf(why, why_bytes, "its list of models is not JSON: %s", words);
-                return -EBADMSG;
-        }
-        for (at = json_first(json, json_member(json, 0, "data")); at != JSON_NONE;
-             at = json_next(json, at)) {
-                id = json_string(json, json_member(json, at, "id"), NULL);
-                if (id && (!t->target.model || !strcmp(id, t->target.model)))
-                        break;
-        }
-        if (id)
-                snprintf(facts->model, sizeof(facts->model), "%.95s", id);
-        meta = json_member(json, at, "meta");
-        if (json_whole(json, json_member(json, meta, "n_vocab"), &number) && number < UINT32_MAX)
-                facts->vocab = (uint32_t)number;
-        json_whole(json, json_member(json, meta, "n_params"), &facts->parameters);
-        if (!json_whole(json, json_member(json, meta, "n_ctx"), &facts->context) &&
-            !json_whole(json, json_member(json, at, "max_model_len"), &facts->context))
-                json_whole(json, json_member(json, meta, "n_ctx_train"), &facts->context);
-        json_free(json);
-        if (id || t->target.model)
-                return 0;
-        snprintf(why, why_bytes, "it lists no model: name one with --model");
-        return -ENODATA;
-}
-
-static int look_at_server(struct http_target *t, const char *base, uint32_t timeout_s, char *why,
-                          size_t why_bytes)
-{
-        struct look look = { .ended = false };
-        char url[1024];
-        int r = 0;
-
-        if (!web_join(base, "/models", url, sizeof(url))) {
-                snprintf(why, why_bytes, "--url is %.80s; it must be like http://host:port/v1",
-                         base);
-                return -EINVAL;
-        }
-        r = get(t, url, timeout_s, &look);
-        if (!r && look.status == 200) {
-                r = read_models(t, &look, why, why_bytes);
-        } else if (r || !look.status) {
-                snprintf(why, why_bytes, "%s: %s", base, r ? strerror(-r) : look.why);
-                r = -ECONNREFUSED;
-        } else if (look.status != 404 || !t->target.model) {
-                snprintf(why, why_bytes, "%s answers with the status %d%s", url, look.status,
-                         look.status == 401 || look.status == 403
-                                 ? ": give a key with --key-file"
-                         : look.status == 404 ? ": name the model with --model" : "");
-                r = -EPROTO;
-        }
-        snprintf(t->target.facts.server, sizeof(t->target.facts.server), "%s", look.server);
-        bytes_deinit(&look.body);
-        return r;
 }
 
 static int make_ids(struct http_target *t)
@@ -537,20 +413,20 @@ static int open_target(struct http_target *t, const struct target_options *optio
         const struct bench_options *bench = options->bench;
         int r;
 
-        snprintf(t->target.facts.address, sizeof(t->target.facts.address), "%.255s", base);
         t->chat = bench->api == BENCH_API_CHAT || (bench->api == BENCH_API_AUTO && options->chat);
         r = web_new(&t->web, why, why_bytes);
         if (!r && bench->key_file)
                 r = read_key(t, bench->key_file, why, why_bytes);
         if (!r)
-                r = look_at_server(t, base, options->timeout_s, why, why_bytes);
+                r = http_facts_read(t->web, base, t->authorization, t->target.model,
+                                    options->timeout_s, &t->target.facts, why, why_bytes);
         if (r)
                 return r;
         web_join(base, t->chat ? "/chat/completions" : "/completions", t->url, sizeof(t->url));
         if (!options->made_up)
                 return 0;
-        if (!t->chat && (bench->as == BENCH_AS_IDS ||
-                         (bench->as == BENCH_AS_AUTO && t->target.facts.vocab)))
+        if (!t->chat &&
+            (bench->as == BENCH_AS_IDS || (bench->as == BENCH_AS_AUTO && t->target.facts.vocab)))
                 return make_ids(t);
         return measure_words(t, why, why_bytes);
 }

@@ -15,7 +15,6 @@
 struct flight { /* a stream that runs */
         uint32_t stream;
         struct sample *sample;
-        uint32_t prompt_tokens; /* as the END says */
 };
 
 struct link {
@@ -245,7 +244,8 @@ static int read_status(struct smv_client *client, struct target_facts *facts)
                 return r;
         copy_text(json, 0, "version", version, sizeof(version));
         snprintf(facts->server, sizeof(facts->server), "samovard %s", version);
-        copy_text(json, 0, "backend", facts->backend, sizeof(facts->backend));
+        copy_text(json, json_member(json, 0, "model"), "backend", facts->backend,
+                  sizeof(facts->backend));
         json_free(json);
         return 0;
 }
@@ -260,8 +260,8 @@ static int read_facts(struct socket_target *t, struct smv_client *client)
         snprintf(facts->address, sizeof(facts->address), "%s", path ? path : "private");
         for (size_t i = 0; !r; i++) {
                 r = smv_model(client, i, &model);
-                if (r || (t->target.model ? !strcmp(model.name, t->target.model)
-                                          : model.is_default))
+                if (r ||
+                    (t->target.model ? !strcmp(model.name, t->target.model) : model.is_default))
                         break;
         }
         if (r)
@@ -329,8 +329,8 @@ static int open_links(struct socket_target *t, const struct target_options *opti
                 path = smv_socket_used(client);
         }
         if (client && !path && wanted > 1) {
-                snprintf(why, why_bytes,
-                         "--connections is %u; a private daemon has one connection", wanted);
+                snprintf(why, why_bytes, "--connections is %u; a private daemon has one connection",
+                         wanted);
                 return -EINVAL;
         }
         while (t->link_count < wanted && !r) {

@@ -38,7 +38,7 @@ struct target {
         struct target_facts facts;
         struct encoding encoding;
         uint32_t in_flight;
-        bool gone; /* it takes no more requests */
+        bool gone;   /* it takes no more requests */
         double zero; /* samples count their seconds from here, on the monotonic clock */
         /* Called when a sample is complete: then `ended` and perhaps `error` are set. */
         void (*on_end)(void *arg, struct sample *sample);

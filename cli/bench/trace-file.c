@@ -19,13 +19,13 @@ static const struct {
         const char *name;
         enum column column;
 } names[] = {
-        { "timestamp", COLUMN_TIME },         { "time", COLUMN_TIME },
-        { "arrivaltime", COLUMN_TIME },       { "arrival", COLUMN_TIME },
-        { "contexttokens", COLUMN_INPUT },    { "inputlength", COLUMN_INPUT },
-        { "inputtokens", COLUMN_INPUT },      { "requesttokens", COLUMN_INPUT },
-        { "prompttokens", COLUMN_INPUT },     { "numprefilltokens", COLUMN_INPUT },
-        { "generatedtokens", COLUMN_OUTPUT }, { "outputlength", COLUMN_OUTPUT },
-        { "outputtokens", COLUMN_OUTPUT },    { "responsetokens", COLUMN_OUTPUT },
+        { "timestamp", COLUMN_TIME },          { "time", COLUMN_TIME },
+        { "arrivaltime", COLUMN_TIME },        { "arrival", COLUMN_TIME },
+        { "contexttokens", COLUMN_INPUT },     { "inputlength", COLUMN_INPUT },
+        { "inputtokens", COLUMN_INPUT },       { "requesttokens", COLUMN_INPUT },
+        { "prompttokens", COLUMN_INPUT },      { "numprefilltokens", COLUMN_INPUT },
+        { "generatedtokens", COLUMN_OUTPUT },  { "outputlength", COLUMN_OUTPUT },
+        { "outputtokens", COLUMN_OUTPUT },     { "responsetokens", COLUMN_OUTPUT },
         { "completiontokens", COLUMN_OUTPUT }, { "numdecodetokens", COLUMN_OUTPUT },
         { "hashids", COLUMN_HASHES },
 };

@@ -5,28 +5,32 @@
 #include <stdlib.h>
 #include <string.h>
 
+#define SALT UINT64_C(0xd1342543de82ef95)
+
 /* The generators of a run's seed. */
 #define DRAW_LENGTHS (UINT64_C(1) << 40)
-#define DRAW_PREFIX (UINT64_C(2) << 40)
-#define DRAW_OWN (UINT64_C(3) << 40)
-#define DRAW_FIRST (UINT64_C(4) << 40)
-#define DRAW_HASHES (UINT64_C(5) << 56)
+#define DRAW_PREFIX  (UINT64_C(2) << 40)
+#define DRAW_OWN     (UINT64_C(3) << 40)
+#define DRAW_FIRST   (UINT64_C(4) << 40)
+#define DRAW_HASHES  (UINT64_C(5) << 56)
 
 /* Common words, so that most vocabularies have a token for each. */
 static const char *const words[] = {
-        "the",   "of",    "and",   "to",    "in",     "is",    "was",    "he",    "for",   "it",
-        "with",  "as",    "his",   "on",    "be",     "at",    "by",     "had",   "not",   "are",
-        "but",   "from",  "or",    "have",  "an",     "they",  "which",  "one",   "you",   "were",
-        "her",   "all",   "she",   "there", "would",  "their", "we",     "him",   "been",  "has",
-        "when",  "who",   "will",  "more",  "no",     "if",    "out",    "so",    "said",  "what",
-        "up",    "its",   "about", "into",  "than",   "them",  "can",    "only",  "other", "new",
-        "some",  "could", "time",  "these", "two",    "may",   "then",   "do",    "first", "any",
-        "my",    "now",   "such",  "like",  "our",    "over",  "man",    "me",    "even",  "most",
-        "made",  "after", "also",  "did",   "many",   "before", "must",  "years", "back",  "way",
-        "well",  "should", "because", "each", "just", "those", "people", "how",   "too",   "little",
-        "state", "good",  "very",  "make",  "world",  "still", "own",    "see",   "men",   "work",
-        "long",  "get",   "here",  "between", "both", "life",  "being",  "under", "never", "day",
-        "same",  "another", "know", "while", "last",  "might", "us",     "great", "old",   "year",
+        "the",    "of",     "and",     "to",   "in",      "is",      "was",    "he",    "for",
+        "it",     "with",   "as",      "his",  "on",      "be",      "at",     "by",    "had",
+        "not",    "are",    "but",     "from", "or",      "have",    "an",     "they",  "which",
+        "one",    "you",    "were",    "her",  "all",     "she",     "there",  "would", "their",
+        "we",     "him",    "been",    "has",  "when",    "who",     "will",   "more",  "no",
+        "if",     "out",    "so",      "said", "what",    "up",      "its",    "about", "into",
+        "than",   "them",   "can",     "only", "other",   "new",     "some",   "could", "time",
+        "these",  "two",    "may",     "then", "do",      "first",   "any",    "my",    "now",
+        "such",   "like",   "our",     "over", "man",     "me",      "even",   "most",  "made",
+        "after",  "also",   "did",     "many", "before",  "must",    "years",  "back",  "way",
+        "well",   "should", "because", "each", "just",    "those",   "people", "how",   "too",
+        "little", "state",  "good",    "very", "make",    "world",   "still",  "own",   "see",
+        "men",    "work",   "long",    "get",  "here",    "between", "both",   "life",  "being",
+        "under",  "never",  "day",     "same", "another", "know",    "while",  "last",  "might",
+        "us",     "great",  "old",     "year",
 };
 #define WORDS (sizeof(words) / sizeof(*words))
 
@@ -149,7 +153,7 @@ static void add_own(struct workload *workload, uint64_t seed, uint32_t number, u
         add_symbols(workload, draws_begin(seed, DRAW_OWN + number), until, kinds);
 }
 
-struct shape { /* of a request, in tokens */
+struct shape {                          /* of a request, in tokens */
         uint32_t input, output, prefix; /* input: with the prefix */
         uint32_t which;                 /* prefix */
 };
@@ -209,17 +213,15 @@ static uint32_t symbols_for(const struct encoding *encoding, uint32_t tokens)
 static void add_blocks(struct workload *workload, const struct encoding *encoding, uint64_t seed,
                        const struct work *work, uint32_t until, uint32_t kinds)
 {
-        uint32_t block = encoding->ids
-                                 ? workload->block_tokens
-                                 : (uint32_t)fmax(1, round(workload->block_tokens *
-                                                           encoding->words_a_token));
+        uint32_t block = encoding->ids ? workload->block_tokens
+                                       : (uint32_t)fmax(1, round(workload->block_tokens *
+                                                                 encoding->words_a_token));
 
         for (uint32_t i = 0; i < work->hash_count; i++) {
                 uint64_t end = (uint64_t)(i + 1) * block;
 
                 add_symbols(workload,
-                            draws_begin(seed, DRAW_HASHES ^
-                                                      workload->hashes[work->first_hash + i]),
+                            draws_begin(seed, DRAW_HASHES ^ workload->hashes[work->first_hash + i]),
                             end < until ? (uint32_t)end : until, kinds);
         }
 }
@@ -234,6 +236,7 @@ static int make_symbols(struct workload *workload, const struct encoding *encodi
 
         if (r)
                 return r;
+        seed += SALT * encoding->salt;
         if (workload->kind == WORKLOAD_TRACE)
                 add_blocks(workload, encoding, seed, work_of(workload, number), all, kinds);
         add_symbols(workload, draws_begin(seed, DRAW_PREFIX + shape->which),

@@ -1,9 +1,9 @@
 /*
  * The requests of a run: made up, or from a file.
  *
- * Every request is made of the seed of its run and its number, so that two servers get the same
- * requests.  No two runs have the same prompts, unless they come from a file of prompts: otherwise a
- * server would find in its cache what an earlier run has left there.
+ * Every request is made of the seed of its run and its number, so that two servers get requests of
+ * the same lengths at the same times.  No two runs have the same prompts, unless they come from a
+ * file of prompts: otherwise a server would find in its cache what an earlier run has left there.
  */
 #ifndef CLI_BENCH_WORKLOAD_H
 #define CLI_BENCH_WORKLOAD_H
@@ -68,6 +68,7 @@ struct encoding {
         const uint32_t *ids; /* tokens that are text; NULL: as text */
         uint32_t id_count;
         double words_a_token, more_tokens; /* as text: words = (tokens - more_tokens) * ... */
+        uint64_t salt;                     /* makes other prompts of the same lengths */
 };
 
 struct prompt {
