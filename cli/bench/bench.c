@@ -221,7 +221,7 @@ static int open_server(struct bench *bench, uint32_t which, const char *name,
         bench_target_options(bench, &options);
         if (which)
                 options.model = NULL; /* --model is the name that the first server has for it */
-        if (name && is_url(name))
+        if (name && (is_url(name) || name == bench->cli->bench.url))
                 r = target_open_http(&options, name, &bench->targets[which], why, sizeof(why));
         else
                 r = target_open_socket(&options, client, name, &bench->targets[which], why,

@@ -41,7 +41,7 @@ static int read_list(const char *flag, const char *text, double low, double high
                     (*end && *end != ',') || !(value >= low && value <= high) ||
                     (whole && value != floor(value))) {
                         snprintf(wanted, sizeof(wanted),
-                                 "up to %u numbers from %g to %g, with commas between them",
+                                 "up to %u numbers from %.9g to %.9g, with commas between them",
                                  PLAN_LEVELS_MAX, low, high);
                         return refuse(flag, text, wanted);
                 }
