@@ -71,7 +71,7 @@ double draws_gamma(struct draws *draws, double shape)
 
 /* ---- lengths ---- */
 
-/* A number that ends at `*at`, which moves behind the character `end`; or at the end of the text. */
+/* Reads a number that ends with the character `end`, and moves *at behind that. */
 static int read_number(const char **at, char end, double *ret_number)
 {
         char *behind;

@@ -4,9 +4,9 @@
  * A file of prompts (prompt-file.c) is one of these:
  *      - lines of text: each is a prompt
  *      - lines of JSON, each an object with "prompt"; "messages" as OpenAI has them; "body", an
- *        object with one of the former; "conversations", as ShareGPT has them; or "turns", a list of
- *        questions.  The messages up to the first answer are asked.  "max_tokens", "output_tokens"
- *        or "output_length" is the length of the answer
+ *        object with one of the former; "conversations", as ShareGPT has them, of which those up to
+ *        the first answer are asked; or "turns", a list of questions, of which the first is asked.
+ *        "max_tokens", "output_tokens" or "output_length" is the length of the answer
  *      - a list of such objects in JSON, as ShareGPT is published
  *
  * A trace (trace-file.c) is CSV with a line of names, or lines of JSON.  Both have columns or

@@ -1,5 +1,5 @@
 /*
- * What the command line says to `samovar bench`.  plan.h has the meaning of these texts.
+ * The flags of `samovar bench`, as given; plan.h has their meaning.
  *
  * samovar bench loads a server, and says how it answers: our daemon at its socket, or any server at
  * a URL that speaks the API of OpenAI.

@@ -118,7 +118,8 @@ static void take_end(struct target *target, struct link *link, struct flight *fl
         sample->input = event->prompt_tokens;
         sample->cached = event->cached_tokens;
         sample->output = event->output_tokens;
-        if (event->reason == SMV_END_LENGTH || event->reason == SMV_END_STOP) {
+        if (event->reason == SMV_END_LENGTH || event->reason == SMV_END_STOP ||
+            event->reason == SMV_END_EOS) {
                 end(target, link, flight, "");
                 return;
         }

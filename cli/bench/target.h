@@ -17,7 +17,7 @@
 
 struct target;
 
-/* What the server says about itself; texts are "" and numbers 0 if it does not say. */
+/* Facts that the server tells about itself; texts are "" and numbers 0 if it does not. */
 struct target_facts {
         char address[256]; /* the socket, or the URL */
         char server[96];   /* "samovard 0.1.0" */

@@ -11,7 +11,7 @@
 #define NODES_MAX   UINT32_C(1000000)
 #define COLUMNS_MAX 64u
 
-/* What a trace says about a request. */
+/* The facts of a trace about a request. */
 enum column { COLUMN_TIME, COLUMN_INPUT, COLUMN_OUTPUT, COLUMN_HASHES, COLUMNS, COLUMN_OTHER };
 
 /* The names of columns, in small letters, without blanks, "_" and "-". */

@@ -147,6 +147,32 @@ static void prefixes_are_found_in_the_cache(void **state)
         fixture_stop(fixture);
 }
 
+/* Without --may-end each answer is as long as asked for. */
+static void an_answer_that_the_model_ends_is_good(void **state)
+{
+        static const char questions[] = "{\"turns\": [\"Who is it?\"]}\n"
+                                        "{\"turns\": [\"Good night.\"]}\n"
+                                        "{\"turns\": [\"How are you?\"]}\n";
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+        char model[512];
+
+        snprintf(model, sizeof(model), "%s/models/teaspoon-q8_0.gguf", env_path("SOURCES"));
+        START_DAEMON(fixture, "--model", model, "--ctx", "512");
+        ran = RUN(fixture, questions, SAMOVAR, "bench", "--prompts", "-", "--output", "400",
+                  "--json");
+        assert_int_equal(ran.status, 0);
+        assert_told(&ran, "runs.0.answered", 3);
+        assert_true(told(&ran, "runs.0.output_tokens") < 1200);
+        run_result_free(&ran);
+        ran = RUN(fixture, questions, SAMOVAR, "bench", "--prompts", "-", "--output", "400",
+                  "--ignore-eos", "--json");
+        assert_int_equal(ran.status, 0);
+        assert_told(&ran, "runs.0.output_tokens", 1200);
+        run_result_free(&ran);
+        fixture_stop(fixture);
+}
+
 static void a_trace_is_sent_at_its_times(void **state)
 {
         static const char trace[] = "timestamp,input_length,output_length\n"
@@ -449,6 +475,7 @@ int main(void)
                 DAEMON_TEST(counts_of_the_socket_are_exact),
                 DAEMON_TEST(counts_of_a_url_are_exact),
                 DAEMON_TEST(prefixes_are_found_in_the_cache),
+                DAEMON_TEST(an_answer_that_the_model_ends_is_good),
                 DAEMON_TEST(a_trace_is_sent_at_its_times),
                 DAEMON_TEST(a_rate_ends_with_its_time),
                 DAEMON_TEST(requests_that_fail_are_counted_by_their_code),
@@ -463,6 +490,6 @@ int main(void)
         };
 
         require_env_paths((const char *const[]){ "SAMOVARD", "SAMOVAR", "SAMOVAR_HTTP", "TOY_MODEL",
-                                                 "TOY_MODEL_MAKER", NULL });
+                                                 "TOY_MODEL_MAKER", "SOURCES", NULL });
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
