@@ -117,7 +117,7 @@ const struct flag flag_table[] = {
         { "--keep",      "SECONDS", GENERATE, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits this long for attach; stderr shows its resume id", .high = SMV_KEEP_MS_MAX / 1000 },
 
         { "--url", "URL", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.url), 0, "a server like http://host:port/v1, instead of the daemon; unix:SOCKET:/v1 for a socket of HTTP", "What is measured" },
-        { "--key-file", "FILE", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.key_file), 0, "with --url: the first line is the key for it" },
+        { "--key-file", "FILE", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.key_file), 0, "the first line is the key for --url, or without it for --against" },
         { "--api", "API", CLI_BENCH, FLAG_WORD, offsetof(struct cli, bench.api), 0, "with --url: completions, or chat completions; by default completions, but for prompts that are messages", .words = bench_apis },
         { "--prompts-as", "FORM", CLI_BENCH, FLAG_WORD, offsetof(struct cli, bench.as), 0, "with --url: prompts that are made up go as ids of tokens or as text; by default as ids, if the server tells the size of its vocabulary", .words = bench_forms },
         { "--against", "SERVER", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.against), 0, "measure a second server in turns, a URL or the path of a socket, and print ratios" },

@@ -219,8 +219,13 @@ static int open_server(struct bench *bench, uint32_t which, const char *name,
         int r;
 
         bench_target_options(bench, &options);
-        if (which)
-                options.model = NULL; /* --model is the name that the first server has for it */
+        options.key_file = bench->cli->bench.key_file;
+        if (which) {
+                /* The model's name and the key are those of the first server. */
+                options.model = NULL;
+                if (bench->cli->bench.url)
+                        options.key_file = NULL;
+        }
         if (name && (is_url(name) || name == bench->cli->bench.url))
                 r = target_open_http(&options, name, &bench->targets[which], why, sizeof(why));
         else

@@ -433,6 +433,23 @@ static void draw_shares(struct picture *p, const struct line *lines, uint32_t co
         }
 }
 
+/* Lines that fit the width. */
+static void draw_foot(struct picture *p, double high)
+{
+        const struct report *report = p->report;
+        const struct machine *machine = &report->machine;
+        char words[512];
+
+        snprintf(words, sizeof(words), "%.150s", report->workload);
+        draw_text(p, LEFT - 40, high - 44, "faint", "start", 11, words);
+        snprintf(words, sizeof(words), "%.150s", report->load);
+        draw_text(p, LEFT - 40, high - 29, "faint", "start", 11, words);
+        snprintf(words, sizeof(words), "%.60s, %u processors, %.40s, samovar %s, %s",
+                 machine->processor, machine->processors, machine->system, smv_version(),
+                 machine->time);
+        draw_text(p, LEFT - 40, high - 14, "faint", "start", 11, words);
+}
+
 int report_svg(const struct report *report, struct bytes *to)
 {
         struct picture p = { .report = report, .to = to };
@@ -445,17 +462,15 @@ int report_svg(const struct report *report, struct bytes *to)
         for (uint32_t i = 1; i < report->count; i++)
                 levels = levels || report_level(report, &report->runs[i]) !=
                                            report_level(report, &report->runs[0]);
-        snprintf(words, sizeof(words), "%s%s%s", facts->model, *facts->quantisation ? ", " : "",
-                 facts->quantisation);
+        snprintf(words, sizeof(words), "%s%s%s%s%s", report->title, *report->title ? ": " : "",
+                 facts->model, *facts->quantisation ? ", " : "", facts->quantisation);
         draw_head(&p, levels ? HIGH : HIGH - STEP_Y, words);
         draw_legend(&p, lines, count);
         if (levels)
                 draw_levels(&p, lines, count);
         else
                 draw_shares(&p, lines, count);
-        snprintf(words, sizeof(words), "%.120s; %.120s; %.120s; samovar %s", report->workload,
-                 report->load, report->machine.processor, smv_version());
-        draw_text(&p, LEFT - 40, (levels ? HIGH : HIGH - STEP_Y) - 14, "faint", "start", 11, words);
+        draw_foot(&p, levels ? HIGH : HIGH - STEP_Y);
         draw(&p, "</svg>\n");
         return p.result;
 }

@@ -415,8 +415,8 @@ static int open_target(struct http_target *t, const struct target_options *optio
 
         t->chat = bench->api == BENCH_API_CHAT || (bench->api == BENCH_API_AUTO && options->chat);
         r = web_new(&t->web, why, why_bytes);
-        if (!r && bench->key_file)
-                r = read_key(t, bench->key_file, why, why_bytes);
+        if (!r && options->key_file)
+                r = read_key(t, options->key_file, why, why_bytes);
         if (!r)
                 r = http_facts_read(t->web, base, t->authorization, t->target.model,
                                     options->timeout_s, &t->target.facts, why, why_bytes);

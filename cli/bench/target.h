@@ -53,7 +53,7 @@ struct target {
 
 struct target_options {
         const struct bench_options *bench;
-        const char *model;
+        const char *model, *key_file;
         uint32_t set;
         float temperature;
         enum smv_priority priority;
