@@ -12,7 +12,7 @@
 #include "cli/bench/report.h"
 
 #define WIDE    960.0
-#define HIGH    640.0 /* of two rows of panels */
+#define HIGH    672.0 /* of two rows of panels */
 #define PANEL_W 250.0
 #define PANEL_H 190.0
 #define LEFT    60.0
