@@ -12,7 +12,7 @@
  * ends them; reply.c, status-reader.c, work-reader.c and amounts.c have what these share.  top/ is
  * the live view, doctor/ checks the machine, chat/ is a conversation in the terminal, and batch.c
  * becomes a samovar-http that runs a batch.  pull/ fetches models into the folder of models and
- * removes them; web.c speaks HTTP.  screen.c writes, cells.c counts the cells of a text,
+ * removes them; web.c speaks HTTP, and bench/ measures servers.  screen.c writes, cells.c counts the cells of a text,
  * and private-daemon.c runs a private samovard.
  */
 #ifndef CLI_CLI_H
@@ -24,6 +24,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "cli/bench/options.h"
 #include "cli/chat/chat.h"
 #include "cli/doctor/options.h"
 #include "cli/pull/pull.h"
@@ -56,6 +57,7 @@ enum cli_command {
         CLI_CHAT = 1 << 12,
         CLI_TOP = 1 << 13,
         CLI_BATCH = 1 << 14,
+        CLI_BENCH = 1 << 15,
         CLI_PULL = 1 << 16,
         CLI_RM = 1 << 17,
         CLI_DOCTOR = 1 << 18,
@@ -112,6 +114,7 @@ struct cli {
         const char *system, *answer, *messages;
         struct smv_message own_messages[3]; /* made of them */
         struct bytes packed;                /* the messages of that file, as msgpack */
+        struct bench_options bench;
 
         struct chat_options chat;
         struct batch_options batch;
@@ -215,6 +218,13 @@ int cli_rm(struct cli *cli);   /* pull/remove.c */
  */
 int cli_batch(struct cli *cli);
 
+/*
+ * bench/bench.c.  `client` is a connection to the server, unless the options name others.  The next
+ * call says how many sequences a private daemon for it needs.
+ */
+int cli_bench(struct cli *cli);
+uint32_t cli_bench_sequences(const struct cli *cli);
+
 /* stats.c: prints on stderr what a stream's END says; asks the daemon for the text of tokens. */
 void cli_say_stats(struct cli *cli, const struct smv_event *end);
 
@@ -241,6 +251,8 @@ bool daemon_is_file(const char *model);
  * 0, its socket and its pid; or an exit status.
  */
 int daemon_start(const char *model, uint32_t sequences, int *ret_fd, pid_t *ret_pid);
+/* The same with these flags, NULL-ended.  model NULL: the daemon's default. */
+int daemon_start_with(const char *model, const char *const *flags, int *ret_fd, pid_t *ret_pid);
 /* Becomes a samovard that describes the model.  Returns only on failure: an exit status. */
 int daemon_inspect(const char *model, bool json);
 /*

@@ -35,6 +35,8 @@ static uint32_t sequences_of(const struct cli *cli)
 
         if (cli->command == CLI_FORK_DEMO)
                 count = FORK_DEMO_BRANCHES;
+        else if (cli->command == CLI_BENCH)
+                count = cli_bench_sequences(cli);
         else if (cli->beam.width)
                 count = 2 * cli->beam.width;
         return count ? count : 1;
@@ -243,8 +245,16 @@ static int connect_if_there(struct cli *cli)
         return cli->socket ? r : r && !is_absent(r) ? CLI_FAILED : 0;
 }
 
+/* bench: the server is another one, or a daemon of its own. */
+static bool needs_no_daemon(const struct cli *cli)
+{
+        return cli->command == CLI_BENCH && (cli->bench.url || cli->argument_count);
+}
+
 int cli_connect(struct cli *cli)
 {
+        if (needs_no_daemon(cli))
+                return 0;
         if (cli->command == CLI_MODELS)
                 return connect_if_there(cli);
         if (!cli->model)

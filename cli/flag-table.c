@@ -24,6 +24,7 @@ const struct command command_table[] = {
         { "cancel",     CLI_CANCEL,     "NUMBER",      "end the stream, or close the handle, that ps shows with this number" },
         { "models",     CLI_MODELS,     "",            "list the models that the daemon serves, and those in the folder of models" },
         { "batch",      CLI_BATCH,      "[FILE]",      "answer the requests of a file, one a line, as batches of OpenAI have them" },
+        { "bench",      CLI_BENCH,      "[batch-sizes | batching | exercises]", "measure a server: our daemon, or any at a URL that speaks OpenAI's API" },
         { "fork-demo",  CLI_FORK_DEMO,  "[BEGINNING...]", "begin a story, fork it while it is generated, and show three endings at the same time" },
         { "doctor",     CLI_DOCTOR,     "",            "check this machine and the daemon, and say what to do about what is wrong" },
         { "pull",       CLI_PULL,       "NAME",        "fetch a model of Hugging Face, of a URL or of this machine into the folder of models" },
@@ -54,6 +55,11 @@ static const char *const orders[] = {
         NULL,
 };
 
+static const char *const bench_apis[] = { "auto", "completions", "chat", NULL };
+static const char *const bench_forms[] = { "auto", "ids", "text", NULL };
+static const char *const bench_units[] = { "auto", "s", "ms", NULL };
+static const char *const bench_processes[] = { "poisson", "fixed", "gamma", NULL };
+
 static const char *const priorities[] = {
 #define X(name, word) [SMV_PRIORITY_##name] = word,
         SMV_PRIORITIES(X)
@@ -66,7 +72,7 @@ const struct flag flag_table[] = {
         { "--any-uid",   NULL,   ALL | CLI_DOCTOR,      FLAG_SWITCH, offsetof(struct cli, any_uid),              0, "accept a daemon that runs as neither you nor root" },
         { "--principal", "NAME", ALL | CLI_DOCTOR,      FLAG_TEXT,   offsetof(struct cli, principal),            0, "connect for this principal, if you are the user of the daemon's setting gateway" },
         { "--timeout",   "SECONDS", ALL | CLI_BATCH | CLI_DOCTOR, FLAG_COUNT,  offsetof(struct cli, timeout_s),            0, "wait this long for a connection; by default 3 for doctor, 10 for status, models, top, ps and cancel, else 60", .high = TIMEOUT_S_MAX },
-        { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE | CLI_BATCH, FLAG_TEXT, offsetof(struct cli, model), 0, "the model to use: one that the daemon serves; else one of the folder of models, or a path (with /, .gguf or .safetensors), for which a private samovard is started; batch: the model for lines that name none that is served" },
+        { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE | CLI_BATCH | CLI_BENCH, FLAG_TEXT, offsetof(struct cli, model), 0, "the model to use: one that the daemon serves; else one of the folder of models, or a path (with /, .gguf or .safetensors), for which a private samovard is started; batch: the model for lines that name none that is served" },
         { "--model",     "PATH", CLI_DOCTOR, FLAG_TEXT, offsetof(struct cli, model),                0, "also check whether this model fits into memory" },
         { "--http-port", "PORT", CLI_DOCTOR, FLAG_COUNT, offsetof(struct cli, doctor.http_port),    0, "the port of samovar-http; default 7266", .high = 65535 },
 
@@ -77,10 +83,10 @@ const struct flag flag_table[] = {
         { "--max-tokens", "N",   SAMPLING, FLAG_COUNT, offsetof(struct cli, generate.max_tokens),  0, "maximum number of tokens", "Tokens" },
         { "--clamp",     NULL,   ONE_QUESTION, FLAG_SWITCH, offsetof(struct cli, clamp),                0, "if --max-tokens is more than fits, generate as many as fit" },
         { "--stop",      "TEXT", GENERATE, FLAG_STOP,   0,                                          0, "end before this text; may be given up to 16 times" },
-        { "--ignore-eos", NULL,  GENERATE, FLAG_SWITCH, offsetof(struct cli, ignore_eos),           0, "do not end at the model's own end token, only at the other limits" },
+        { "--ignore-eos", NULL,  GENERATE | CLI_BENCH, FLAG_SWITCH, offsetof(struct cli, ignore_eos),           0, "do not end at the model's own end token, only at the other limits" },
         { "--temperature-range", "R", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.temperature_range), 0, "the temperature grows with the entropy, from R below --temp to R above it", .high = SMV_TEMPERATURE_MAX },
         { "--temperature-exponent", "E", GENERATE, FLAG_FLOAT, offsetof(struct cli, generate.temperature_exponent), SMV_SET_TEMPERATURE_EXPONENT, "with --temperature-range: how it grows; default 1", .high = SMV_EXPONENT_MAX },
-        { "--temp",      "T",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token", .high = SMV_TEMPERATURE_MAX },
+        { "--temp",      "T",    SAMPLING | CLI_BENCH, FLAG_FLOAT,  offsetof(struct cli, generate.temperature), SMV_SET_TEMPERATURE, "temperature; 0: always the likeliest token", .high = SMV_TEMPERATURE_MAX },
         { "--top-k",     "K",    SAMPLING, FLAG_UINT32, offsetof(struct cli, generate.top_k),       SMV_SET_TOP_K, "only the K likeliest tokens", .high = SMV_TOP_K_MAX },
         { "--top-p",     "P",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.top_p),       SMV_SET_TOP_P, "only the likeliest tokens that sum up to P", .high = 1, .above = true },
         { "--min-p",     "P",    SAMPLING, FLAG_FLOAT,  offsetof(struct cli, generate.min_p),       SMV_SET_MIN_P, "only tokens at least P times as likely as the likeliest", .high = 1 },
@@ -104,7 +110,7 @@ const struct flag flag_table[] = {
         { "--reasoning-end", "TEXT", GENERATE, FLAG_TEXT, offsetof(struct cli, generate.reasoning_end), 0, "with --reasoning-max: the text that is written before the end of the reasoning" },
         { "--min-tokens", "N",   GENERATE, FLAG_UINT32, offsetof(struct cli, generate.min_tokens),  0, "no end before N tokens, but at a --stop" },
         { "--ban",       "TEXT", GENERATE, FLAG_BAN,    0,                                          0, "the answer never has this text; may be given up to 64 times" },
-        { "--seed",      "N",    SAMPLING, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "seed of the random draws: the same seed gives the same tokens" },
+        { "--seed",      "N",    SAMPLING | CLI_BENCH, FLAG_UINT64, offsetof(struct cli, generate.seed),        SMV_SET_SEED, "seed of the random draws: the same seed gives the same tokens" },
 
         { "--schema",    "FILE", GENERATE, FLAG_TEXT,   offsetof(struct cli, schema),               0, "the answer is JSON that obeys this JSON Schema", "Form of the answer" },
         { "--regex",     "TEXT", GENERATE, FLAG_TEXT,   offsetof(struct cli, regex),                0, "the whole answer matches this regular expression" },
@@ -122,7 +128,7 @@ const struct flag flag_table[] = {
         { "--beams",     "W",    ONE_QUESTION, FLAG_COUNT,  offsetof(struct cli, beam.width),           0, "beam search: follow the W likeliest continuations, and print the likeliest one", .high = SMV_BEAM_WIDTH_MAX },
         { "--length-penalty", "P", ONE_QUESTION, FLAG_FLOAT, offsetof(struct cli, beam.length_penalty), 0, "with --beams: divide a continuation's log-probability by its length to this power; default 1" },
 
-        { "--priority",  "PRIORITY", GENERATE, FLAG_WORD, offsetof(struct cli, generate.priority),    0, "scheduling priority: interactive, normal (the default; chat: interactive) or background", "Scheduling", .words = priorities },
+        { "--priority",  "PRIORITY", GENERATE | CLI_BENCH, FLAG_WORD, offsetof(struct cli, generate.priority),    0, "scheduling priority: interactive, normal (the default; chat: interactive) or background", "Scheduling", .words = priorities },
         { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end after MS milliseconds with the tokens until then; refused if it could hardly begin by then" },
         { "--keep",      "SECONDS", ONE_QUESTION, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits this long for attach; stderr shows its resume id", .high = SMV_KEEP_MS_MAX / 1000 },
 
@@ -137,6 +143,39 @@ const struct flag flag_table[] = {
         { "--force",     NULL,   CLI_PULL | CLI_RM, FLAG_SWITCH, offsetof(struct cli, pull.force),  0, "pull: also what samovard cannot serve, and in place of another model; rm: also what a daemon serves" },
         { "--yes",       NULL,   CLI_RM,   FLAG_SWITCH, offsetof(struct cli, pull.yes),             0, "remove without a question" },
 
+        { "--url", "URL", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.url), 0, "a server like http://host:port/v1, instead of the daemon; unix:SOCKET:/v1 for a socket of HTTP", "What is measured" },
+        { "--key-file", "FILE", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.key_file), 0, "the first line is the key for --url, or without it for --against" },
+        { "--api", "API", CLI_BENCH, FLAG_WORD, offsetof(struct cli, bench.api), 0, "with --url: completions, or chat completions; by default completions, but for prompts that are messages", .words = bench_apis },
+        { "--prompts-as", "FORM", CLI_BENCH, FLAG_WORD, offsetof(struct cli, bench.as), 0, "with --url: prompts that are made up go as ids of tokens or as text; by default as ids, if the server tells the size of its vocabulary", .words = bench_forms },
+        { "--against", "SERVER", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.against), 0, "measure a second server in turns, a URL or the path of a socket, and print ratios" },
+        { "--connections", "N", CLI_BENCH, FLAG_COUNT, offsetof(struct cli, bench.connections), 0, "connections to the daemon; default 1", .high = 64 },
+        { "--input", "LENGTH", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.input), 0, "tokens of a prompt: N, LOW-HIGH, normal:MEAN:DEVIATION, lognormal:MEAN:DEVIATION or exp:MEAN; default 256", "Requests" },
+        { "--output", "LENGTH", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.output), 0, "tokens of an answer, in the same forms; default 128" },
+        { "--prefix", "PREFIX", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.prefix), 0, "SHARE:TOKENS[:COUNT]: this share of the prompts begins with one of COUNT prefixes, before their --input" },
+        { "--prompts", "FILE", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.prompts), 0, "prompts of a file: lines of text; or JSON with prompt, messages, conversations (ShareGPT) or turns" },
+        { "--trace", "FILE", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.trace), 0, "times and lengths of a file: CSV or lines of JSON with timestamp, input_length, output_length, and hash_ids of shared blocks" },
+        { "--trace-unit", "UNIT", CLI_BENCH, FLAG_WORD, offsetof(struct cli, bench.unit), 0, "of times that are numbers: s or ms; by default ms in JSON and s in CSV", .words = bench_units },
+        { "--first", "N", CLI_BENCH, FLAG_UINT32, offsetof(struct cli, bench.first), 0, "leave out the first N requests of the trace" },
+        { "--divide", "D", CLI_BENCH, FLAG_FLOAT, offsetof(struct cli, bench.divisor), 0, "divide all lengths of the trace", .low = 1, .high = 1e6 },
+        { "--block-tokens", "N", CLI_BENCH, FLAG_COUNT, offsetof(struct cli, bench.block_tokens), 0, "tokens of a block of hash_ids; default 512", .high = 65536 },
+        { "--may-end", NULL, CLI_BENCH, FLAG_SWITCH, offsetof(struct cli, bench.may_end), 0, "answers may be shorter than asked for: the model's end token ends them" },
+        { "--concurrency", "N[,N...]", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.concurrency), 0, "requests at a time; a run for each N; default 8", "Load" },
+        { "--rate", "R[,R...]", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.rate), 0, "requests a second, whatever has become of earlier ones; --concurrency is then a limit" },
+        { "--arrivals", "PROCESS", CLI_BENCH, FLAG_WORD, offsetof(struct cli, bench.arrivals), 0, "with --rate: poisson (the default), fixed or gamma", .words = bench_processes },
+        { "--burstiness", "B", CLI_BENCH, FLAG_FLOAT, offsetof(struct cli, bench.burstiness), 0, "gamma arrivals of this shape: below 1 in bursts, above 1 even; 1 is poisson", .low = 0, .above = true, .high = 1000 },
+        { "--speed", "X", CLI_BENCH, FLAG_FLOAT, offsetof(struct cli, bench.speed), 0, "times of the trace X times as fast", .low = 0, .above = true, .high = 1e6 },
+        { "--requests", "N", CLI_BENCH, FLAG_COUNT, offsetof(struct cli, bench.requests), 0, "requests of a run; default 8 for each of --concurrency, 100 with --rate, all of a file", .high = 100000000 },
+        { "--for", "S", CLI_BENCH, FLAG_FLOAT, offsetof(struct cli, bench.seconds), 0, "no request is sent after S seconds", .low = 0, .above = true, .high = 1e6 },
+        { "--warm-up", "N", CLI_BENCH, FLAG_UINT32, offsetof(struct cli, bench.warm_up), 0, "requests before each run that are not counted; default 1", .high = 100000 },
+        { "--rounds", "N", CLI_BENCH, FLAG_COUNT, offsetof(struct cli, bench.rounds), 0, "run everything N times; default 1, with --against 3", .high = 64 },
+        { "--batch", "N", CLI_BENCH, FLAG_COUNT, offsetof(struct cli, bench.batch), 0, "batching: sequences that run at once; default 16", .high = 1024 },
+        { "--window-ms", "MS", CLI_BENCH, FLAG_COUNT, offsetof(struct cli, bench.window_ms), 0, "batching: how long a dynamic batch waits for others; default 50", .high = 3600000 },
+        { "--loads", "P[,P...]", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.loads), 0, "batching: percents of the capacity; default 40,70,95" },
+        { "--slo", "TARGET", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.slo), 0, "what a good answer takes at most, such as ttft=200ms,tpot=50ms,e2e=2s: goodput counts these", "Figures" },
+        { "--csv", "FILE", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.csv), 0, "write a row for each run" },
+        { "--svg", "FILE", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.svg), 0, "write a picture: curves over the levels, or the spread of one" },
+        { "--raw", "FILE", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.raw), 0, "write all samples, a line of JSON each" },
+
         { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL | CLI_CHAT)) | CLI_INSPECT | CLI_DOCTOR | CLI_PULL, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
         { "--control-text", NULL, ONE_QUESTION, FLAG_SWITCH, offsetof(struct cli, control_text),         0, "print the text of control tokens that the model generates, too" },
         { "--pieces",    NULL,   TOKENS,   FLAG_SWITCH, offsetof(struct cli, pieces),               0, "print a line for each token: its id, what it is, and its own text" },
@@ -148,7 +187,7 @@ const struct flag flag_table[] = {
         { "--sort",      "KEY",  CLI_TOP,  FLAG_WORD,   offsetof(struct cli, top.sort),             0, "sort the streams by age (the default: the oldest first), user, tokens or rate", .words = sorts },
         { "--once",      NULL,   CLI_TOP,  FLAG_SWITCH, offsetof(struct cli, top.once),             0, "print one frame as plain text, with all streams; rates are those of one interval" },
         { "--from",      "N",    CLI_ATTACH, FLAG_UINT32, offsetof(struct cli, from),               0, "begin at this record; --json shows their numbers as sequence" },
-        { "--transport", "HOW", SAMPLING, FLAG_WORD, offsetof(struct cli, transport),          0, "transport of tokens: auto, ring (shared memory) or socket", .words = transports },
+        { "--transport", "HOW", SAMPLING | CLI_BENCH, FLAG_WORD, offsetof(struct cli, transport),          0, "transport of tokens: auto, ring (shared memory) or socket", .words = transports },
         { "--no-history", NULL,  CLI_CHAT, FLAG_SWITCH, offsetof(struct cli, chat.no_history),      0, "neither read nor write the file of questions that were typed before" },
 };
 /* clang-format on */
@@ -176,7 +215,7 @@ void flag_help(const struct cli *cli)
                         printf("usage: samovar %s [FLAGS] %s\n\n%s.\n", command_table[i].name,
                                command_table[i].arguments, command_table[i].help);
         if (!(cli->command & (LOOKS | CLI_INSPECT | CLI_ATTACH | CLI_FORK_DEMO | CLI_CHAT |
-                              CLI_DOCTOR | CLI_PULL | CLI_RM)))
+                              CLI_BENCH | CLI_DOCTOR | CLI_PULL | CLI_RM)))
                 printf("Without arguments, or with -, it reads stdin.\n");
         if (cli->command == CLI_CHAT)
                 printf("/help in the conversation lists its commands.  Words are the first "

@@ -16,7 +16,7 @@
 #define STREAM       (GENERATE | CLI_ATTACH)
 #define SAMPLING     (GENERATE | CLI_FORK_DEMO)
 #define LOOKS        (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_TOP)
-#define ALL          (STREAM | CLI_FORK_DEMO | TOKENS | CLI_TEMPLATE | LOOKS)
+#define ALL          (STREAM | CLI_FORK_DEMO | TOKENS | CLI_TEMPLATE | LOOKS | CLI_BENCH)
 
 struct command {
         const char *name;

@@ -368,6 +368,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         int r;
 
         cli->beam.length_penalty = 1;
+        cli->bench.warm_up = 1;
         r = read_words(cli, argc, argv);
         if (!r && cli->command == CLI_TEMPLATE)
                 r = read_template_file(cli);
@@ -403,7 +404,7 @@ int cli_flags(struct cli *cli, int argc, char **argv)
         }
         cli->wait_s = wait_of(cli);
         /* Commands with one short answer need no shared memory. */
-        if (!(cli->command & SAMPLING))
+        if (!(cli->command & (SAMPLING | CLI_BENCH)))
                 cli->transport = SMV_TRANSPORT_SOCKET;
         cli->beam.size = sizeof(cli->beam);
         cli->generate.size = sizeof(cli->generate);

@@ -62,6 +62,8 @@ static int run(struct cli *cli)
                 return cli_fork_demo(cli);
         case CLI_BATCH:
                 return cli_batch(cli);
+        case CLI_BENCH:
+                return cli_bench(cli);
         default:
                 return cli_generate(cli);
         }

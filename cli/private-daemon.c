@@ -7,6 +7,7 @@
  */
 #include "cli/cli.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -22,6 +23,7 @@
 
 #define DAEMON_FD 3
 #define END_MS    2000
+#define FLAGS_MAX 32u
 
 bool daemon_is_file(const char *model)
 {
@@ -64,13 +66,26 @@ static void find_daemon(char *path, size_t size)
         program_find(&samovard, path, size);
 }
 
-static void run_child(const char *program, const char *model, uint32_t sequences, int fd,
+static void run_child(const char *program, const char *model, const char *const *flags, int fd,
                       pid_t parent)
 {
-        char number[16], seqs[16];
+        const char *argv[FLAGS_MAX + 8] = { program };
+        char number[16];
+        size_t count = 1;
 
         snprintf(number, sizeof(number), "%d", DAEMON_FD);
-        snprintf(seqs, sizeof(seqs), "%u", sequences);
+        if (model) {
+                argv[count++] = "--model";
+                argv[count++] = model;
+        }
+        argv[count++] = "--fd";
+        argv[count++] = number;
+        argv[count++] = "--log-level";
+        argv[count++] = "warn";
+        for (size_t i = 0; flags[i]; i++) {
+                assert(i < FLAGS_MAX);
+                argv[count++] = flags[i];
+        }
         setpgid(0, 0);
         signal(SIGPIPE, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -82,8 +97,7 @@ static void run_child(const char *program, const char *model, uint32_t sequences
                 fcntl(fd, F_SETFD, 0);
         else if (dup2(fd, DAEMON_FD) < 0)
                 _exit(1);
-        execlp(program, program, "--model", model, "--fd", number, "--max-seqs", seqs,
-               "--log-level", "warn", (char *)NULL);
+        execvp(program, (char *const *)argv);
         say("cannot run %s: %s", program, strerror(errno));
         _exit(127);
 }
@@ -172,11 +186,20 @@ int daemon_render(const struct cli *cli, const char *messages, int in, int *ret_
 
 int daemon_start(const char *model, uint32_t sequences, int *ret_fd, pid_t *ret_pid)
 {
+        char number[16];
+
+        snprintf(number, sizeof(number), "%u", sequences);
+        return daemon_start_with(model, (const char *const[]){ "--max-seqs", number, NULL }, ret_fd,
+                                 ret_pid);
+}
+
+int daemon_start_with(const char *model, const char *const *flags, int *ret_fd, pid_t *ret_pid)
+{
         char program[PATH_MAX + 32];
         pid_t parent = getpid(), pid;
         int pair[2];
 
-        if (access(model, R_OK) < 0) {
+        if (model && access(model, R_OK) < 0) {
                 say("%s: %s", model, strerror(errno));
                 return CLI_FAILED;
         }
@@ -188,7 +211,7 @@ int daemon_start(const char *model, uint32_t sequences, int *ret_fd, pid_t *ret_
         }
         pid = fork();
         if (!pid)
-                run_child(program, model, sequences, pair[1], parent);
+                run_child(program, model, flags, pair[1], parent);
         close(pair[1]);
         if (pid < 0) {
                 say("cannot fork: %s", strerror(errno));

@@ -1,0 +1,259 @@
+/*
+ * The report for people.  One run: all its spreads.  Several levels: a row for each.  Two servers:
+ * a table for each level, with ratios.
+ */
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/bench/report.h"
+
+/* Three significant digits, and no exponent. */
+static const char *brief(double value, char to[32])
+{
+        double size = fabs(value);
+        int digits = size >= 100 || size == 0 ? 0
+                     : size >= 10             ? 1
+                     : size >= 1              ? 2
+                                              : (int)fmin(6, 2 - floor(log10(size)));
+
+        snprintf(to, 32, "%.*f", digits, value);
+        return to;
+}
+
+static const char *brief_range(struct range range, char to[96])
+{
+        char middle[32], least[32], most[32];
+
+        if (range.least < range.most)
+                snprintf(to, 96, "%s (%s-%s)", brief(range.median, middle),
+                         brief(range.least, least), brief(range.most, most));
+        else
+                snprintf(to, 96, "%s", brief(range.median, middle));
+        return to;
+}
+
+/* ---- what it ran on ---- */
+
+static int put_server(const struct report *report, uint32_t which, struct bytes *to)
+{
+        const struct target_facts *facts = &report->servers[which];
+        char parameters[48] = "", name[8] = "";
+        int r;
+
+        if (facts->parameters)
+                snprintf(parameters, sizeof(parameters), ", %.4g million parameters",
+                         (double)facts->parameters / 1e6);
+        if (report->server_count > 1)
+                snprintf(name, sizeof(name), "%c: ", 'A' + (int)which);
+        r = put(to, "server     %s%s%s%s\n", name, facts->server, *facts->server ? " at " : "",
+                facts->address);
+        if (!r)
+                r = put(to, "model      %s%s%s%s%s%s%s\n", name, facts->model,
+                        *facts->quantisation ? ", " : "", facts->quantisation, parameters,
+                        *facts->backend ? ", backend " : "", facts->backend);
+        return r;
+}
+
+static int put_head(const struct report *report, struct bytes *to)
+{
+        const struct machine *machine = &report->machine;
+        int r = put(to, "%s%ssamovar    %s, %s\nmachine    %s: %s, %u processor%s, %.0f GiB, %s",
+                    report->title, *report->title ? "\n" : "", smv_version(), machine->time,
+                    machine->name, machine->processor, machine->processors,
+                    machine->processors == 1 ? "" : "s",
+                    ceil((double)machine->memory_bytes / 1073741824.0), machine->system);
+
+        if (!r)
+                r = machine->load >= 0 ? put(to, ", load average %.2f\n", machine->load)
+                                       : put(to, "\n");
+        for (uint32_t i = 0; i < report->server_count && !r; i++)
+                r = put_server(report, i, to);
+        return r ? r : put(to, "workload   %s\nload       %s\n", report->workload, report->load);
+}
+
+static int put_errors(const struct report *report, const struct figures *figures, struct bytes *to)
+{
+        int r = 0;
+
+        for (uint32_t i = 0; i < figures->error_count && !r; i++)
+                r = put(to, "%s%s: %u", i ? ", " : "errors     ", figures->errors[i].name,
+                        figures->errors[i].count);
+        if (!r && figures->error_count)
+                r = put(to, "%s%s\n", *report->why ? "; the first: " : "", report->why);
+        return r;
+}
+
+/* ---- one run ---- */
+
+static int put_counts(const struct report *report, const struct figures *figures, struct bytes *to)
+{
+        char a[32], b[32], c[32];
+        int r;
+
+        r = put(to, "\nrequests   %u answered, %u failed", figures->answers, figures->failed);
+        if (!r && figures->unsent)
+                r = put(to, ", %u not sent", figures->unsent);
+        if (!r)
+                r = put(to, ", in %s s; up to %u at a time\n", brief(figures->seconds, a),
+                        figures->most_in_flight);
+        if (!r)
+                r = put_errors(report, figures, to);
+        if (!r)
+                r = put(to, "a second   %s requests, %s tokens of prompts, %s tokens of answers\n",
+                        brief(figures->requests_s, a), brief(figures->input_s, b),
+                        brief(figures->output_s, c));
+        if (!r)
+                r = put(to, "cached     %llu of %llu tokens of prompts (%.1f %%)\n",
+                        (unsigned long long)figures->cached_tokens,
+                        (unsigned long long)figures->input_tokens, figures->cached_percent);
+        if (!r && slo_given(&report->slo))
+                r = put(to,
+                        "goodput    %s requests and %s tokens a second; %.1f %% of the "
+                        "requests are within the target\n",
+                        brief(figures->good_s, a), brief(figures->good_output_s, b),
+                        100 * figures->good_share);
+        return r ? r : put(to, "own load   %s %% of a core\n", brief(figures->own_cpu, a));
+}
+
+static int put_spreads(const struct report *report, const struct figures *figures, struct bytes *to)
+{
+        int r = put(to, "\n%-30s %8s %9s %8s %8s %8s %8s %8s\n", "milliseconds", "mean",
+                    "deviation", "p50", "p90", "p95", "p99", "most");
+
+        for (enum spread s = 0; s < SPREADS && !r; s++) {
+                const struct numbers *n = &figures->spreads[s];
+                const double values[] = { n->mean, n->deviation, n->p50, n->p90,
+                                          n->p95,  n->p99,       n->most };
+                char text[32];
+
+                if (s > E2E && !report->open)
+                        break;
+                r = put(to, "%-5s%-25s",
+                        s == TTFT   ? "TTFT"
+                        : s == TPOT ? "TPOT"
+                        : s == ITL  ? "ITL"
+                        : s == E2E  ? "E2E"
+                                    : "",
+                        spread_titles[s]);
+                for (size_t i = 0; i < sizeof(values) / sizeof(*values) && !r; i++)
+                        r = put(to, " %*s", i == 1 ? 9 : 8,
+                                n->count ? brief(values[i], text) : "-");
+                if (!r)
+                        r = put(to, "\n");
+        }
+        return r;
+}
+
+/* ---- several levels ---- */
+
+static const char *level_title(const struct report *report)
+{
+        return report->by_rate ? "requests/s due" : report->batches ? "batch" : "concurrency";
+}
+
+static const char *level_of(const struct report *report, const struct report_run *run, char to[32])
+{
+        snprintf(to, 32, "%.4g", report_level(report, run));
+        return to;
+}
+
+static int put_row(const struct report *report, const struct report_run *run, bool labels,
+                   struct bytes *to)
+{
+        uint32_t failed = 0;
+        char text[32];
+        int r = labels ? put(to, "%-12s ", run->label) : 0;
+
+        for (uint32_t i = 0; i < report->count; i++)
+                if (report_same_group(report, &report->runs[i], run))
+                        failed += report->runs[i].figures.failed;
+        if (!r)
+                r = put(to, "%14s %6u", level_of(report, run, text), failed);
+        for (size_t i = 0; i < metric_count && !r; i++) {
+                if (!strcmp(metrics[i].name, "good_requests_per_second") &&
+                    !slo_given(&report->slo))
+                        continue;
+                r = put(to, " %9s", brief(report_range(report, run, &metrics[i]).median, text));
+        }
+        return r ? r : put(to, "\n");
+}
+
+static int put_rows(const struct report *report, struct bytes *to)
+{
+        const struct report_run *run;
+        bool labels = *report->runs[0].label;
+        uint32_t at = 0;
+        int r = put(to, "\n%s%*s %14s %6s", labels ? "batching" : "", labels ? 4 : 0, "",
+                    level_title(report), "failed");
+
+        for (size_t i = 0; i < metric_count && !r; i++)
+                if (strcmp(metrics[i].name, "good_requests_per_second") || slo_given(&report->slo))
+                        r = put(to, " %9s", metrics[i].title);
+        if (!r)
+                r = put(to, "\n");
+        while (!r && (run = report_group(report, &at)))
+                r = put_row(report, run, labels, to);
+        for (uint32_t i = 0; i < report->count && !r; i++)
+                r = put_errors(report, &report->runs[i].figures, to);
+        return r ? r
+                 : put(to, "\nTimes are milliseconds%s.\n",
+                       report->rounds > 1 ? "; medians of the rounds" : "");
+}
+
+/* ---- two servers ---- */
+
+static int put_pair(const struct report *report, const struct report_run *run, struct bytes *to)
+{
+        struct report_run other = *run;
+        char a[96], b[96], c[96];
+        int r;
+
+        other.server = 1;
+        r = put(to, "\n%s %s\n%-10s %26s %26s %22s\n", level_title(report),
+                level_of(report, run, a), "", "A", "B", "A/B");
+        for (size_t i = 0; i < metric_count && !r; i++) {
+                const struct metric *metric = &metrics[i];
+                struct range ratio;
+
+                if (!strcmp(metric->name, "good_requests_per_second") && !slo_given(&report->slo))
+                        continue;
+                r = put(to, "%-10s %26s %26s %22s\n", metric->title,
+                        brief_range(report_range(report, run, metric), a),
+                        brief_range(report_range(report, &other, metric), b),
+                        report_ratio(report, run, metric, &ratio) ? brief_range(ratio, c) : "-");
+        }
+        return r;
+}
+
+static int put_pairs(const struct report *report, struct bytes *to)
+{
+        const struct report_run *run;
+        uint32_t at = 0;
+        int r = 0;
+
+        while (!r && (run = report_group(report, &at)))
+                if (!run->server)
+                        r = put_pair(report, run, to);
+        for (uint32_t i = 0; i < report->count && !r; i++)
+                r = put_errors(report, &report->runs[i].figures, to);
+        return r ? r
+                 : put(to,
+                       "\nMedians of %u rounds in turns, with the least and the most; "
+                       "the ratio is that of each round.\nTimes are milliseconds.\n",
+                       report->rounds);
+}
+
+int report_table(const struct report *report, struct bytes *to)
+{
+        int r = put_head(report, to);
+
+        if (r || !report->count)
+                return r;
+        if (report->server_count > 1)
+                return put_pairs(report, to);
+        if (report->count > 1)
+                return put_rows(report, to);
+        r = put_counts(report, &report->runs[0].figures, to);
+        return r ? r : put_spreads(report, &report->runs[0].figures, to);
+}

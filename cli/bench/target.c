@@ -1,0 +1,52 @@
+#include "cli/bench/target.h"
+
+#include <stdio.h>
+#include <time.h>
+
+double clock_s(void)
+{
+        struct timespec t;
+
+        clock_gettime(CLOCK_MONOTONIC, &t);
+        return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+double target_now(const struct target *target)
+{
+        return clock_s() - target->zero;
+}
+
+void target_end(struct target *target, struct sample *sample, const char *error)
+{
+        sample->ended = target_now(target);
+        snprintf(sample->error, sizeof(sample->error), "%s", error);
+        target->in_flight--;
+        if (target->on_end)
+                target->on_end(target->arg, sample);
+}
+
+int target_send(struct target *target, const struct prompt *prompt, struct sample *sample)
+{
+        sample->wanted_input = prompt->input;
+        sample->wanted_output = prompt->output;
+        target->in_flight++;
+        sample->sent = target_now(target);
+        return target->kind->send(target, prompt, sample);
+}
+
+int target_wait(struct target *target, double seconds)
+{
+        return target->kind->wait(target, seconds);
+}
+
+void target_cancel(struct target *target)
+{
+        target->kind->cancel(target);
+}
+
+struct target *target_close(struct target *target)
+{
+        if (target)
+                target->kind->close(target);
+        return NULL;
+}
