@@ -142,7 +142,7 @@ class Visit:
     def ready(self):
         """The page knows the daemon and its model."""
         expect(self.page.locator("#health")).to_have_attribute("data-state", "ok", timeout=PATIENCE * 1000)
-        self.page.wait_for_function("document.querySelector('#model').options.length > 0")
+        expect(self.page.locator("#model option")).not_to_have_count(0)
 
     # -- what a person does
 
@@ -171,6 +171,9 @@ class Visit:
     def streams(self, words="tock"):
         """The last answer has begun."""
         expect(self.last.locator(".body")).to_contain_text(words, timeout=PATIENCE * 1000)
+
+    def answers_wanted(self, count):
+        self.page.get_by_role("combobox", name="Answers").select_option(str(count))
 
     def settings(self):
         """The open panel of the settings."""
