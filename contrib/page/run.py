@@ -26,7 +26,7 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "clients")]
 
 from browser import SIZES, Browser, Skip  # noqa: E402
 from fake_server import Elsewhere, Fake  # noqa: E402
-from servers import KEYS, STARTED, Pair  # noqa: E402
+from servers import KEYS, STARTED, Pair, until  # noqa: E402
 import loopback  # noqa: E402
 
 LIMIT = 120                         # seconds of a test, which a stuck browser would exceed
@@ -74,13 +74,24 @@ class Bench:
     def __init__(self, build):
         self.build, self.browser, self.servers, self.own = build, None, {}, []
 
+    @staticmethod
+    def is_sound(pair):
+        """A test that failed may have ended a program, or left a stream that runs on."""
+        if len(pair.programs) < 2 or any(program.poll() is not None for program in pair.programs.values()):
+            return False
+        try:
+            until("no request is alive", lambda: pair.alive() == 0, seconds=3)
+        except (AssertionError, TypeError):
+            return False
+        return pair.healthy()
+
     def bridge(self):
         """Serves the files of the page to the fakes."""
         return self.server("scripted")
 
     def server(self, name):
         pair = self.servers.get(name)
-        if pair and not (all(program.poll() is None for program in pair.programs.values()) and pair.healthy()):
+        if pair and not self.is_sound(pair):
             pair.end()
             pair = None
         if not pair:
