@@ -43,8 +43,8 @@ class Skip(Exception):
 class Browser:
     """Closes all visits of a test, and says what the browser complained about."""
 
-    def __init__(self, flags=()):
-        self.playwright = sync_playwright().start()
+    def __init__(self, flags=(), playwright=None):
+        self.playwright, self.owns = playwright or sync_playwright().start(), not playwright
         path = next(filter(None, map(shutil.which, BROWSERS)), None)
         assert path, "there is no Chromium; contrib/dev/deps page installs it"
         self.chromium = self.playwright.chromium.launch(executable_path=path, args=[*FLAGS, *flags])
@@ -88,7 +88,17 @@ class Browser:
 
     def close(self):
         self.chromium.close()
-        self.playwright.stop()
+        if self.owns:
+            self.playwright.stop()
+
+    @contextlib.contextmanager
+    def other(self, *flags):
+        """Another browser, with flags of its own."""
+        made = Browser(flags, self.playwright)
+        try:
+            yield made
+        finally:
+            made.close()
 
 
 class Visit:
@@ -178,7 +188,7 @@ class Visit:
         expect(self.last.locator(".body")).to_contain_text(words, timeout=PATIENCE * 1000)
 
     def answers_wanted(self, count):
-        self.page.get_by_role("combobox", name="Answers").select_option(str(count))
+        self.page.locator("#answers").select_option(str(count))
 
     def settings(self):
         """The open panel of the settings."""

@@ -164,14 +164,21 @@ class Handler(BaseHTTPRequestHandler):
     do_GET = do_POST = do_DELETE = do_HEAD = do_any
 
 
+class Listener(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A browser may leave at any moment."""
+
+
 class Fake:
     def __init__(self, bridge):
         self.bridge, self.lock = bridge, threading.Lock()
         self.asked, self.answers = [], []
         self.routes = {"GET /health": {"status": "ok"}, "GET /v1/models": {"object": "list", "data": [MODEL]},
                        "DELETE /v1/streams/.*": {"deleted": True}}
-        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.http.daemon_threads, self.http.fake = True, self
+        self.http = Listener(("127.0.0.1", 0), Handler)
+        self.http.fake = self
         threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
 
     @property
