@@ -159,7 +159,7 @@ def report(test, state, seconds, text):
                                       " (%s)" % text if text and state != "NOT" else ""))
     if state == "NOT":
         lines = text.rstrip().split("\n")
-        print("\n".join("        " + line[:600] for line in lines[-30:]))
+        print("\n".join("        " + line[:600] for line in (lines[:18] + lines[-12:] if len(lines) > 30 else lines)))
     sys.stdout.flush()
 
 

@@ -1,0 +1,225 @@
+"""The page for everyone: names and roles, the keyboard, the focus, contrast, sizes; in each state of the page."""
+import importlib.util
+import re
+from pathlib import Path
+
+from playwright.sync_api import expect
+
+from browser import until
+from controls import CONTROLS
+from fake_server import say
+from states import MARKDOWN, states
+
+HERE = Path(__file__).resolve().parent
+MEASURE = (HERE / "measure.js").read_text()
+TARGET = 24                         # px, of WCAG 2.2's AA
+INTERACTIVE = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "radio", "spinbutton", "slider", "tab",
+               "listbox", "option", "treeitem", "menuitem", "DisclosureTriangle", "switch"}
+WIDTHS = (320, 360, 480, 560, 768, 860, 861, 1100, 1280, 1920, 3840)
+
+
+def measure(visit, check, *arguments):
+    visit.page.evaluate("() => { if (!window.measure) { %s } }" % MEASURE)
+    return visit.page.evaluate("([check, list]) => measure[check](...list)", [check, list(arguments)])
+
+
+def axe_source():
+    package = importlib.util.find_spec("axe_playwright_python").origin
+    return (Path(package).parent / "axe.min.js").read_text()
+
+
+def told(faults, limit=25):
+    assert not faults, "%d faults:\n%s" % (len(faults), "\n".join(faults[:limit]))
+
+
+def test_contrast_in_light_and_dark(browser, fake, size):
+    faults, least, texts = [], 21, 0
+    for state, visit in states(browser, fake, size):
+        for scheme in ("light", "dark"):
+            visit.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
+            found = measure(visit, "checkContrast")
+            least, texts = min(least, found["least"]), texts + found["texts"]
+            faults += ["%s, %s: %s" % (state, scheme, each) for each in found["faults"]]
+    told(sorted(set(faults)))
+    return "%d texts; the least is %.2f" % (texts, least)
+
+
+def test_nothing_reaches_beyond_the_page_and_all_can_be_hit(browser, fake, size):
+    faults = []
+    for state, visit in states(browser, fake, size):
+        faults += ["%s: %s" % (state, each) for each in measure(visit, "checkOverflow")]
+        faults += ["%s: %s" % (state, each) for each in measure(visit, "checkCovered")]
+        if size == "phone":
+            faults += ["%s: %s" % (state, each) for each in measure(visit, "checkTargets", TARGET)]
+    told(faults)
+
+
+def test_all_widths_from_320_px_to_4k(browser, fake):
+    fake.will(say(MARKDOWN))
+    visit = browser.visit(fake)
+    visit.ask("long_" * 60)
+    faults = []
+    for panel in ("", "Chat settings", "Tree of branches"):
+        if panel:
+            visit.page.set_viewport_size({"width": 1280, "height": 800})
+            visit.button(panel).click()
+        for width in WIDTHS:
+            visit.page.set_viewport_size({"width": width, "height": 740})
+            visit.drawn()
+            faults += ["%d px, %s: %s" % (width, panel, each) for each in measure(visit, "checkOverflow")]
+    told(faults)
+
+
+def ax_nodes(visit):
+    session = visit.page.context.new_cdp_session(visit.page)
+    nodes = session.send("Accessibility.getFullAXTree")["nodes"]
+    session.detach()
+    return [(node["role"]["value"], node.get("name", {}).get("value", "").strip())
+            for node in nodes if not node["ignored"] and "role" in node]
+
+
+def test_each_control_has_a_name_and_a_test(browser, fake, size):
+    """A control that controls.py does not know has no test; one that it knows must be there."""
+    faults, seen = [], set()
+    functions = {name for path in HERE.glob("test_*.py") for name in re.findall(r"^def (test_\w+)", path.read_text(), re.M)}
+    for state, visit in states(browser, fake, size):
+        for role, name in ax_nodes(visit):
+            if role not in INTERACTIVE:
+                continue
+            rows = [row for row in CONTROLS if row[0] == role and re.fullmatch(row[1], name)]
+            if not name:
+                faults.append("%s: a %s without a name" % (state, role))
+            elif not rows:
+                faults.append("%s: %s %r is not in controls.py" % (state, role, name))
+            seen.update(rows)
+    faults += ["%s %s was never seen" % row[:2] for row in CONTROLS if row not in seen]
+    faults += ["%s %s: there is no test %s" % (*row[:2], row[2]) for row in CONTROLS if row[2] not in functions]
+    told(sorted(set(faults)))
+    return "%d kinds of controls" % len(CONTROLS)
+
+
+def test_the_list_of_controls_of_the_page_is_complete(browser):
+    """Each name of bridge/page/README.md is known here."""
+    text = (HERE.parents[1] / "bridge" / "page" / "README.md").read_text()
+    table = text.split("## Controls")[1]
+    missing = []
+    for role, names in re.findall(r"(button|tab|combobox|textbox|spinbutton|checkbox|searchbox|treeitem|listbox|option): ([^;|]+)", table):
+        for name in re.split(r", (?=[A-Z])", names.strip().replace("Stop texts, one a line", "Stop texts").replace("Tools, as JSON", "Tools")):
+            name = re.sub(r"\b(TITLE|TOKEN|FILE|N)\b", "1", name.split("(")[0].strip())
+            if role in ("treeitem", "option") or name in ("1",):
+                continue
+            if not any(row[0] == role and (re.fullmatch(row[1], name) or row[1].startswith(name)) for row in CONTROLS):
+                missing.append("%s: %s" % (role, name))
+    told(missing)
+
+
+def test_axe_finds_nothing(browser, fake, size):
+    source, faults = axe_source(), []
+    for state, visit in states(browser, fake, size, color_scheme="dark" if size == "phone" else "light", reduced_motion="reduce"):
+        visit.page.evaluate("() => { if (!window.axe) { %s } }" % source)
+        found = visit.page.evaluate("""() => axe.run(document, { resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa',
+            'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then(({ violations }) => violations.flatMap((each) =>
+                each.nodes.slice(0, 3).map(({ target }) => `${each.id} (${each.impact}): ${each.help}: ${target.join(' ')}`)))""")
+        faults += ["%s: %s" % (state, each) for each in found]
+    told(faults)
+
+
+KEYBOARD_STATES = {"welcome", "tokens", "side by side", "calls", "branch note", "edit", "settings", "tree", "history", "rename",
+                   "delete", "shortcuts", "live", "toast", "key"}
+
+
+def test_tab_leads_to_each_control_and_is_seen(browser, fake, size):
+    faults, stops = [], 0
+    for state, visit in states(browser, fake, size):
+        if state not in KEYBOARD_STATES:
+            continue
+        in_dialog = visit.page.locator("dialog[open]").count()
+        visit.page.evaluate("() => { document.activeElement?.blur(); }")
+        measure(visit, "checkTabbed")
+        if not in_dialog:
+            visit.page.locator("a.skip").focus()
+            measure(visit, "tabbed")
+        for _ in range(250):
+            visit.page.keyboard.press("Tab")
+            if not measure(visit, "tabbed"):
+                break
+        found = measure(visit, "checkTabbed")
+        faults += ["%s: %s" % (state, each) for each in found["faults"]]
+        stops += found["count"]
+    told(faults)
+    return "%d stops" % stops
+
+
+def test_a_dialog_keeps_the_focus_and_gives_it_back(browser, fake, size):
+    fake.will(say("Hello."))
+    visit = browser.visit(fake, size)
+    visit.ask("Hi")
+    openers = [("Keyboard shortcuts", lambda: visit.button("Keyboard shortcuts"), "Keyboard shortcuts"),
+               ("Delete message", lambda: visit.last.get_by_role("button", name="Delete message"), "Delete the message?")]
+    if size == "desktop":
+        openers += [("Rename", lambda: visit.button("Rename Hi"), "Rename the chat"),
+                    ("Delete", lambda: visit.button("Delete Hi"), "Delete the chat?")]
+    for what, opener, title in openers:
+        opener().focus()
+        visit.page.keyboard.press("Enter")
+        dialog = visit.page.get_by_role("dialog", name=title)
+        expect(dialog).to_be_visible()
+        for key in ["Tab"] * 5 + ["Shift+Tab"] * 5:
+            visit.page.keyboard.press(key)
+            where = visit.page.evaluate("document.activeElement === document.body || !!document.activeElement.closest('dialog')")
+            assert where, "%s: %s left the dialog" % (what, key)
+        visit.page.keyboard.press("Escape")
+        expect(visit.page.get_by_role("dialog")).to_have_count(0)
+        expect(opener()).to_be_focused()
+    assert visit.answers.count() == 1
+
+
+def test_a_panel_gives_the_focus_back(browser, fake, size):
+    visit = browser.visit(fake, size)
+    for name in ("Chat settings", "Tree of branches"):
+        visit.button(name).click()
+        expect(visit.button(name)).to_have_attribute("aria-expanded", "true")
+        visit.close_panel()
+        expect(visit.button(name)).to_be_focused()
+        expect(visit.button(name)).to_have_attribute("aria-expanded", "false")
+
+
+def test_a_screen_reader_is_told_little_and_enough(browser, fake):
+    """The text of an answer is not in a live region: it would be read with each piece."""
+    fake.will(say("tea " * 400, piece=4))
+    visit = browser.visit(fake)
+    visit.ask("Talk.")
+    until("the end is told", lambda: any("complete" in text for text in visit.watched("told")))
+    heard = visit.watched("told")
+    assert len(heard) < 10 and not any("tea tea" in text for text in heard), heard
+    assert visit.page.evaluate("!document.querySelector('#messages').closest('[aria-live]') && "
+                               "!document.querySelector('#messages [aria-live]:not(.token-detail)')")
+    expect(visit.last).to_have_attribute("aria-busy", "false")
+
+
+def test_landmarks_headings_and_language(browser, fake):
+    visit = browser.visit(fake)
+    assert visit.page.evaluate("document.documentElement.lang") == "en"
+    roles = [role for role, _ in ax_nodes(visit)]
+    assert roles.count("main") == 1 and "navigation" in roles and "banner" in roles, roles
+    assert visit.page.get_by_role("heading", level=1).count() == 1
+    assert visit.page.title() == "samovar"
+    visit.ask("Of tea")
+    assert visit.page.title().startswith("Of tea")
+
+
+def test_motion_stops_for_those_who_want_it(browser, fake):
+    visit = browser.visit(fake, reduced_motion="reduce")
+    visit.ask("Hi")
+    assert visit.page.evaluate("document.getAnimations().length") == 0
+
+
+def test_large_text_and_forced_colours_break_nothing(browser, fake):
+    fake.will(say(MARKDOWN))
+    visit = browser.visit(fake, "phone", forced_colors="active")
+    visit.ask("Hi")
+    visit.page.evaluate("() => { document.documentElement.style.fontSize = '31px'; }")
+    visit.drawn()
+    told(measure(visit, "checkOverflow"))
+    visit.page.evaluate("() => { document.documentElement.removeAttribute('style'); }")
+    expect(visit.button("Send")).to_be_visible()
