@@ -113,8 +113,8 @@ def states(browser, fake, size, **options):
         visit.button("Cancel").first.click()
 
     panel = visit.settings()
-    for fold in panel.locator("details:not([open]) > summary").all():
-        fold.click()
+    while (folds := panel.locator("details:not([open]) > summary")).count():
+        folds.first.click()
     panel.get_by_label("Tools, as JSON").fill("{")
     panel.get_by_label("JSON schema", exact=True).fill("[]")
     panel.get_by_label("JSON schema", exact=True).press("Tab")

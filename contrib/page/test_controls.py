@@ -21,11 +21,16 @@ def clipboard(visit):
 
 def test_the_first_tab_skips_to_the_message(browser, fake, size):
     visit = browser.visit(fake, size)
-    visit.page.evaluate("() => { document.activeElement.blur(); }")
-    visit.page.keyboard.press("Tab")
     skip = visit.page.get_by_role("link", name="Skip to the message")
+    assert skip.bounding_box()["x"] < 0
+    # On a desktop the field has the focus at first, and what lies before it is reached backwards.
+    for _ in range(60):
+        visit.page.keyboard.press("Shift+Tab" if size == "desktop" else "Tab")
+        if skip.evaluate("(link) => link === document.activeElement"):
+            break
     expect(skip).to_be_focused()
     assert skip.bounding_box()["x"] >= 0
+    assert visit.page.evaluate("document.querySelector('a, button, input, select, textarea').className") == "skip"
     visit.page.keyboard.press("Enter")
     expect(visit.input).to_be_focused()
 
@@ -283,13 +288,13 @@ def test_a_view_that_a_person_has_moved_stays(browser, fake):
     fake.will(answer)
     visit = browser.visit(fake)
     visit.send("Hi")
-    expect(visit.last.locator("p")).to_have_count(200)
+    expect(visit.last.locator(".body p")).to_have_count(200)
     scroll = visit.page.locator("#scroll")
     scroll.evaluate("(box) => { box.scrollTop = 100; }")
     visit.drawn()
     go_on.set()
     visit.whole()
-    expect(visit.last.locator("p")).to_have_count(400)
+    expect(visit.last.locator(".body p")).to_have_count(400)
     assert abs(scroll.evaluate("(box) => box.scrollTop") - 100) < 3
 
 
