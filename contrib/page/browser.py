@@ -19,6 +19,7 @@ FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--enable-precise-memory-inf
          # Nothing but the page may be the reason of a request.
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--no-first-run"]
+expect.set_options(timeout=ACTION * 1000)
 
 # Runs before the page.  `attacked` is what hostile text would set.
 WATCH = """
