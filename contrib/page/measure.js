@@ -84,9 +84,12 @@
 
     // Elements that scroll sideways are on purpose; the page itself, and what cuts its content, are not.
     function checkOverflow() {
-        const faults = [], width = innerWidth;
-        if (document.documentElement.scrollWidth > width || document.body.scrollWidth > width)
-            faults.push(`the page is ${Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)} px wide`);
+        // On a phone, innerWidth grows with what reaches beyond it.
+        const faults = [], width = Math.round(visualViewport.width * visualViewport.scale), { scrollWidth, scrollHeight } = document.documentElement;
+        if (scrollWidth > width || document.body.scrollWidth > width)
+            faults.push(`the page is ${Math.max(scrollWidth, document.body.scrollWidth)} px wide`);
+        if (scrollHeight > Math.round(visualViewport.height * visualViewport.scale))
+            faults.push(`the page is ${scrollHeight} px high`);
         for (const element of document.body.querySelectorAll('*')) {
             if (!shown(element) || isHidden(element) || element.closest('svg, canvas'))
                 continue;
