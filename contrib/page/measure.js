@@ -84,9 +84,12 @@
 
     // Elements that scroll sideways are on purpose; the page itself, and what cuts its content, are not.
     function checkOverflow() {
-        const faults = [], width = innerWidth;
-        if (document.documentElement.scrollWidth > width || document.body.scrollWidth > width)
-            faults.push(`the page is ${Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)} px wide`);
+        // On a phone, innerWidth grows with what reaches beyond it.
+        const faults = [], width = Math.round(visualViewport.width * visualViewport.scale), { scrollWidth, scrollHeight } = document.documentElement;
+        if (scrollWidth > width || document.body.scrollWidth > width)
+            faults.push(`the page is ${Math.max(scrollWidth, document.body.scrollWidth)} px wide`);
+        if (scrollHeight > Math.round(visualViewport.height * visualViewport.scale))
+            faults.push(`the page is ${scrollHeight} px high`);
         for (const element of document.body.querySelectorAll('*')) {
             if (!shown(element) || isHidden(element) || element.closest('svg, canvas'))
                 continue;
@@ -113,12 +116,13 @@
     // A smaller target is good as well if a circle of that size around its middle meets no other one.
     function checkTargets(least) {
         const faults = [], all = controls().filter((element) => !element.matches('#scroll, .row, .table, pre, canvas, [role=listbox]'));
+        const place = (element) => element.closest('header, #scroll, .side, .history, .live, .composer, dialog');
         const boxes = all.map((element) => (element.closest('label') ?? element).getBoundingClientRect());
         all.forEach((element, at) => {
             const box = boxes[at], x = box.x + box.width / 2, y = box.y + box.height / 2;
             if (element.matches('p a, li a, td a, h3 a') || (box.width >= least - 0.5 && box.height >= least - 0.5))
                 return;
-            const near = boxes.findIndex((other, index) => index !== at && !all[index].contains(element) && !element.contains(all[index]) &&
+            const near = boxes.findIndex((other, index) => index !== at && place(all[index]) === place(element) && !all[index].contains(element) && !element.contains(all[index]) &&
                 Math.hypot(Math.max(other.left - x, x - other.right, 0), Math.max(other.top - y, y - other.bottom, 0)) < least / 2);
             if (near >= 0)
                 faults.push(`${name(element)} is ${box.width.toFixed()} x ${box.height.toFixed()}, close to ${name(all[near])}`);
@@ -189,7 +193,7 @@
                 faults.push(`the focus is not seen at ${name(each.element)}`);
             if (!each.inView)
                 faults.push(`${name(each.element)} has the focus out of view`);
-            if (last && !(last.compareDocumentPosition(each.element) & Node.DOCUMENT_POSITION_FOLLOWING))
+            if (last && !last.contains(each.element) && !each.element.contains(last) && !(last.compareDocumentPosition(each.element) & Node.DOCUMENT_POSITION_FOLLOWING))
                 faults.push(`${name(each.element)} comes before ${name(last)} in the page, and after it by Tab`);
             last = each.element;
         }

@@ -444,7 +444,7 @@ def test_the_thinking_is_timed_while_it_lasts(browser, fake):
     go_on.set()
     expect(summary).to_contain_text(re.compile(r"Thought for [\d.]+ s"))
     visit.whole()
-    # The reasoning goes back to the model.
+    # The reasoning is sent back to the model.
     fake.will(think("Again.", "Yes."))
     visit.ask("More")
     assert fake.chats()[-1]["messages"][1]["reasoning_content"] == "I think"

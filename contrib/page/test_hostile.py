@@ -7,7 +7,7 @@ import re
 
 from playwright.sync_api import expect
 
-from browser import longest_task
+from browser import longest_task, until
 from fake_server import call, say, think
 
 LONGEST = 200                       # milliseconds of a task on the main thread
@@ -340,3 +340,15 @@ def test_a_chat_with_long_answers_opens_without_a_freeze(browser, fake):
         settle(visit)
     assert found["cpu_ms"] < LONGEST, "a task of %(cpu_ms).0f ms CPU, %(wall_ms).0f ms in all" % found
     return "longest task %.0f ms" % found["cpu_ms"]
+
+
+def test_a_task_that_is_too_long_would_be_noticed(browser, fake):
+    """The measure itself: 300 ms of work in a timer of the page."""
+    visit = browser.visit(fake)
+    with longest_task(browser, visit) as found:
+        visit.page.evaluate("""() => { setTimeout(() => {
+            for (const end = performance.now() + 300; performance.now() < end; ) { }
+            window.ended = true;
+        }); }""")
+        until("it has ended", lambda: visit.page.evaluate("window.ended"))
+    assert found["wall_ms"] >= 300 and found["cpu_ms"] > 20, found
