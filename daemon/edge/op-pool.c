@@ -105,9 +105,10 @@ static void draw(struct drawing *drawing, uint32_t from)
 
         for (drawing->next = from; drawing->next < map->blocks; drawing->next++) {
                 struct pool_block block = seen(drawing, drawing->next);
-                struct run *last = &drawing->runs[drawing->run_count - 1];
+                struct run *last =
+                        drawing->run_count ? &drawing->runs[drawing->run_count - 1] : NULL;
 
-                if (drawing->run_count && are_alike(&last->block, &block)) {
+                if (last && are_alike(&last->block, &block)) {
                         last->count++;
                         continue;
                 }
