@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Takes the six pictures of docs/guide: pictures.py BUILD FOLDER.
 
-The servers are real, and so is the text of teaspoon, a small model.  What it cannot show (reasoning, tool calls, a long
-answer with code and a table) comes from the server of the tests.
+The branches are answers of teaspoon, and the tab Live shows a real daemon.  What teaspoon is too small
+for (code, a table, reasoning, tool calls) comes from the server of the tests, as a model "example".
 """
 import os
 import re
@@ -56,15 +56,15 @@ def picture(visit, folder, name):
     assert size < BYTES_MAX, "%s has %d bytes; it may have %d" % (path, size, BYTES_MAX)
 
 
-def as_teaspoon(bridge):
+def as_example(bridge):
     fake = Fake(bridge)
-    fake.name = "teaspoon"
-    fake.routes["GET /v1/models"] = {"object": "list", "data": [{**MODEL, "id": "teaspoon", "max_model_len": 4096}]}
+    fake.name = "example"
+    fake.routes["GET /v1/models"] = {"object": "list", "data": [{**MODEL, "id": "example", "max_model_len": 4096}]}
     return fake
 
 
 def chat_with_code(browser, bridge, folder, name, **options):
-    fake = as_teaspoon(bridge)
+    fake = as_example(bridge)
     fake.will(say(TABLE, piece=7, prompt=62, output=214, cached=48, cache_miss="messages_changed", predicted_per_second=412))
     visit = browser.visit(fake, **options)
     visit.ask("What is a KV cache good for? Show some code, and a table.")
@@ -94,7 +94,7 @@ def branches(browser, teaspoon, folder):
 
 
 def reasoning(browser, bridge, folder):
-    fake, thinks = as_teaspoon(bridge), threading.Event()
+    fake, thinks = as_example(bridge), threading.Event()
     visit = browser.visit(fake)
 
     def think_and_call(stream, body):
