@@ -204,6 +204,7 @@ export class PoolMap {
 
         setText(this.detail, `Block ${block.toLocaleString('en')}: ${name.toLowerCase()}` +
             (refs[block] ? `, used by ${count(refs[block], 'sequence')}` : '') +
-            (owner ? `, ${owner.shared ? 'shared with' : 'of'} ${userName(owner)}` : ''));
+            (owner ? `, ${owner.shared ? 'shared with' : 'of'} ${userName(owner)}` : '') +
+            (owner?.own ? ' (you)' : ''));
     }
 }

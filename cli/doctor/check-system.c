@@ -141,15 +141,15 @@ void check_disk(const struct machine *machine, struct finding *finding)
         if (machine->disk_result) {
                 find(finding, VERDICT_WARN, "%s: %s", machine->models,
                      strerror(-machine->disk_result));
-                advise(finding, "make the folder, or name another one: $SAMOVAR_MODELS");
+                advise(finding, "models need a folder that can be read; any will do");
                 return;
         }
         find(finding, VERDICT_OK, "%s are free for models in %s",
              amount_bytes((double)machine->disk_free, text), machine->models);
         if ((double)machine->disk_free < LEAST_DISK) {
                 finding->verdict = VERDICT_WARN;
-                advise(finding, "many models have more than 4 GiB: make space, or name a folder on "
-                                "another disk with $SAMOVAR_MODELS");
+                advise(finding, "many models have more than 4 GiB: make space, or keep them on "
+                                "another disk");
         }
 }
 

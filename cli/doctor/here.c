@@ -78,20 +78,13 @@ static void find_libraries(struct machine *machine)
                 machine->library_count++;
 }
 
+/* People keep models in their home, and root keeps those of the service in /var/lib. */
 static void find_models_folder(struct machine *machine)
 {
-        const char *named = getenv("SAMOVAR_MODELS"), *data = getenv("XDG_DATA_HOME"),
-                   *home = getenv("HOME");
+        const char *home = getenv("HOME");
 
-        if (named && *named)
-                snprintf(machine->models, sizeof(machine->models), "%s", named);
-        else if (getuid() == 0 || (!data && !home))
-                snprintf(machine->models, sizeof(machine->models), "/var/lib/samovar/models");
-        else if (data && data[0] == '/')
-                snprintf(machine->models, sizeof(machine->models), "%s/samovar/models", data);
-        else
-                snprintf(machine->models, sizeof(machine->models), "%s/.local/share/samovar/models",
-                         home ? home : "");
+        snprintf(machine->models, sizeof(machine->models), "%s",
+                 getuid() && home && *home ? home : "/var/lib");
 }
 
 /* The space of the disk where the folder is.  If it is not there, that is the nearest one above. */

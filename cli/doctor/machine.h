@@ -59,7 +59,7 @@ struct machine {
 
         char libraries[2][MACHINE_PATH]; /* folders in which the library for GPUs may be */
         size_t library_count;
-        char models[MACHINE_PATH]; /* the folder for models */
+        char models[MACHINE_PATH]; /* where models are likely to lie */
         uint64_t disk_free;        /* where that folder is or would be */
         int disk_result;           /* 0, or a negative errno */
 

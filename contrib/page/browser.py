@@ -12,12 +12,14 @@ import time
 from playwright.sync_api import expect, sync_playwright
 
 PATIENCE = 30                       # seconds; only a failure takes as long
+ACTION = 12                         # seconds until a control must be there
 SIZES = {"desktop": (1280, 800), "phone": (360, 740)}
 BROWSERS = ("chromium-headless-shell", "chromium")
 FLAGS = ["--no-sandbox", "--disable-dev-shm-usage", "--enable-precise-memory-info",
          # Nothing but the page may be the reason of a request.
          "--disable-background-networking", "--disable-component-update", "--disable-sync",
          "--no-first-run"]
+expect.set_options(timeout=ACTION * 1000)
 
 # Runs before the page.  `attacked` is what hostile text would set.
 WATCH = """
@@ -55,7 +57,7 @@ class Browser:
         if size == "phone":
             options = {"has_touch": True, "is_mobile": True, **options}
         made = self.chromium.new_context(viewport={"width": width, "height": height}, **options)
-        made.set_default_timeout(PATIENCE * 1000)
+        made.set_default_timeout(ACTION * 1000)
         made.add_init_script(WATCH)
         self.contexts.append(made)
         return made
@@ -158,7 +160,10 @@ class Visit:
     # -- what a person does
 
     def write(self, text):
-        self.input.fill(text)
+        if "\n" in text:            # fill() types each line, which takes Chromium long; a paste would not
+            self.input.evaluate("(input, text) => { input.value = text; input.dispatchEvent(new Event('input')); }", text)
+        else:
+            self.input.fill(text)
         self.input.press("Enter")
 
     def ask(self, text):

@@ -79,7 +79,7 @@ class Stream:
         self.handler.wfile.flush()
 
     def event(self, **data):
-        self.raw(b"data: %s\n\n" % json.dumps({"object": "chat.completion.chunk", "model": "fake", **data},
+        self.raw(b"data: %s\n\n" % json.dumps({"object": "chat.completion.chunk", "model": self.handler.server.fake.name, **data},
                                               ensure_ascii=False).encode("utf-8", "surrogatepass"))
 
     def delta(self, index=0, logprobs=None, **delta):
@@ -174,7 +174,7 @@ class Listener(ThreadingHTTPServer):
 class Fake:
     def __init__(self, bridge):
         self.bridge, self.lock = bridge, threading.Lock()
-        self.asked, self.answers = [], []
+        self.asked, self.answers, self.name = [], [], MODEL["id"]
         self.routes = {"GET /health": {"status": "ok"}, "GET /v1/models": {"object": "list", "data": [MODEL]},
                        "DELETE /v1/streams/.*": {"deleted": True}}
         self.http = Listener(("127.0.0.1", 0), Handler)

@@ -84,9 +84,12 @@
 
     // Elements that scroll sideways are on purpose; the page itself, and what cuts its content, are not.
     function checkOverflow() {
-        const faults = [], width = innerWidth;
-        if (document.documentElement.scrollWidth > width || document.body.scrollWidth > width)
-            faults.push(`the page is ${Math.max(document.documentElement.scrollWidth, document.body.scrollWidth)} px wide`);
+        // On a phone, innerWidth grows with what reaches beyond it.
+        const faults = [], width = Math.round(visualViewport.width * visualViewport.scale), { scrollWidth, scrollHeight } = document.documentElement;
+        if (scrollWidth > width || document.body.scrollWidth > width)
+            faults.push(`the page is ${Math.max(scrollWidth, document.body.scrollWidth)} px wide`);
+        if (scrollHeight > Math.round(visualViewport.height * visualViewport.scale))
+            faults.push(`the page is ${scrollHeight} px high`);
         for (const element of document.body.querySelectorAll('*')) {
             if (!shown(element) || isHidden(element) || element.closest('svg, canvas'))
                 continue;
@@ -96,7 +99,7 @@
                 clip = clip.parentElement;
             if (!clip && box.width && (box.right > width + 1 || box.left < -1))
                 faults.push(`${name(element)} reaches from ${box.left.toFixed()} to ${box.right.toFixed()}`);
-            if (/hidden|clip/.test(style.overflowX) && style.textOverflow !== 'ellipsis' && element.scrollWidth > element.clientWidth + 1)
+            if (/hidden|clip/.test(style.overflowX) && !element.matches('input, select, textarea') && style.textOverflow !== 'ellipsis' && element.scrollWidth > element.clientWidth + 1)
                 faults.push(`${name(element)} cuts ${element.scrollWidth - element.clientWidth} px of its content`);
         }
         const scroll = document.getElementById('scroll');
@@ -110,15 +113,20 @@
                                                                           element.getClientRects().length);
     }
 
+    // A smaller target is good as well if a circle of that size around its middle meets no other one.
     function checkTargets(least) {
-        const faults = [];
-        for (const element of controls()) {
-            if (element.matches('p a, li a, td a, h3 a, [role=listbox], pre, .table, .row, #scroll, canvas') || element.closest('.token'))
-                continue;
-            const box = (element.closest('label') ?? element).getBoundingClientRect();
-            if (box.width < least - 0.5 || box.height < least - 0.5)
-                faults.push(`${name(element)} is ${box.width.toFixed()} x ${box.height.toFixed()}`);
-        }
+        const faults = [], all = controls().filter((element) => !element.matches('#scroll, .row, .table, pre, canvas, [role=listbox]'));
+        const place = (element) => element.closest('header, #scroll, .side, .history, .live, .composer, dialog');
+        const boxes = all.map((element) => (element.closest('label') ?? element).getBoundingClientRect());
+        all.forEach((element, at) => {
+            const box = boxes[at], x = box.x + box.width / 2, y = box.y + box.height / 2;
+            if (element.matches('p a, li a, td a, h3 a') || (box.width >= least - 0.5 && box.height >= least - 0.5))
+                return;
+            const near = boxes.findIndex((other, index) => index !== at && place(all[index]) === place(element) && !all[index].contains(element) && !element.contains(all[index]) &&
+                Math.hypot(Math.max(other.left - x, x - other.right, 0), Math.max(other.top - y, y - other.bottom, 0)) < least / 2);
+            if (near >= 0)
+                faults.push(`${name(element)} is ${box.width.toFixed()} x ${box.height.toFixed()}, close to ${name(all[near])}`);
+        });
         return [...new Set(faults)];
     }
 
@@ -154,14 +162,22 @@
 
     const visited = [];
     // To be called after each Tab: false at the end of the round.
-    function tabbed() {
+    async function tabbed() {
         const element = document.activeElement;
         if (!element || element === document.body)
-            return visited.length === 0;
+            return true; // the browser's own controls are there
         if (visited.some((each) => each.element === element))
             return false;
-        const box = element.getBoundingClientRect();
-        visited.push({ element, look: look(element), inView: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth });
+        const isInView = () => {
+            const box = element.getBoundingClientRect();
+            return box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth;
+        };
+        const found = { element, look: look(element), inView: isInView() };
+        visited.push(found);
+        if (!found.inView) {
+            await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));
+            found.inView = isInView();
+        }
         return true;
     }
 
@@ -177,7 +193,7 @@
                 faults.push(`the focus is not seen at ${name(each.element)}`);
             if (!each.inView)
                 faults.push(`${name(each.element)} has the focus out of view`);
-            if (last && !(last.compareDocumentPosition(each.element) & Node.DOCUMENT_POSITION_FOLLOWING))
+            if (last && !last.contains(each.element) && !each.element.contains(last) && !(last.compareDocumentPosition(each.element) & Node.DOCUMENT_POSITION_FOLLOWING))
                 faults.push(`${name(each.element)} comes before ${name(last)} in the page, and after it by Tab`);
             last = each.element;
         }

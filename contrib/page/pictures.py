@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Takes the six pictures of docs/guide: pictures.py BUILD FOLDER.
 
-The servers are real, and so is the text of teaspoon, a small model.  What it cannot show (reasoning, tool calls, a long
-answer with code and a table) comes from the server of the tests.
+The branches are answers of teaspoon, and the tab Live shows a real daemon.  What teaspoon is too small
+for (code, a table, reasoning, tool calls) comes from the server of the tests, as a model "example".
 """
 import os
 import re
 import sys
 import tempfile
+import threading
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
@@ -15,14 +16,14 @@ sys.path[:0] = [str(HERE), str(HERE.parent / "clients")]
 
 from playwright.sync_api import expect  # noqa: E402
 
-from browser import Browser, until  # noqa: E402
+from browser import Browser  # noqa: E402
 from fake_server import Fake, MODEL, call, say  # noqa: E402
 from servers import STARTED, Pair  # noqa: E402
 
 BYTES_MAX = 150 * 1024
 
 TABLE = """\
-A **KV cache** keeps what a model has computed for the tokens that it has read. Each token of the
+A **KV cache** keeps what a model has computed for the tokens that it has read. Each token of the \
 answer then needs only its own computation:
 
 ```python
@@ -32,11 +33,11 @@ def attend(query, cache):
     return sum(w * value for w, value in zip(weights, cache.values))
 ```
 
-| length | without cache | with cache |
-|-------:|--------------:|-----------:|
-|    128 |       1.2 s   |    0.1 s   |
-|  1,024 |      71.0 s   |    0.8 s   |
-|  8,192 |       over an hour | 6.9 s |
+| step    | reads              | keeps        |
+|:--------|:-------------------|-------------:|
+| prefill | the whole prompt   | all its keys |
+| decode  | one token          | one more key |
+| branch  | nothing that it has read | shared blocks |
 
 1. The **prompt** is read once (*prefill*).
 2. A second branch finds its blocks in the pool, and reads nothing again.
@@ -55,9 +56,15 @@ def picture(visit, folder, name):
     assert size < BYTES_MAX, "%s has %d bytes; it may have %d" % (path, size, BYTES_MAX)
 
 
-def chat_with_code(browser, bridge, folder, name, **options):
+def as_example(bridge):
     fake = Fake(bridge)
-    fake.routes["GET /v1/models"] = {"object": "list", "data": [{**MODEL, "id": "teaspoon", "max_model_len": 4096}]}
+    fake.name = "example"
+    fake.routes["GET /v1/models"] = {"object": "list", "data": [{**MODEL, "id": "example", "max_model_len": 4096}]}
+    return fake
+
+
+def chat_with_code(browser, bridge, folder, name, **options):
+    fake = as_example(bridge)
     fake.will(say(TABLE, piece=7, prompt=62, output=214, cached=48, cache_miss="messages_changed", predicted_per_second=412))
     visit = browser.visit(fake, **options)
     visit.ask("What is a KV cache good for? Show some code, and a table.")
@@ -70,9 +77,9 @@ def branches(browser, teaspoon, folder):
     visit = browser.visit(teaspoon)
     visit.ask("What is two plus three?")
     visit.answers_wanted("3")
-    visit.write("Write a short poem about tea.")
+    visit.send("What is the opposite of cold?")
     visit.whole()
-    visit.last.get_by_role("button", name="Use answer 3").click()
+    visit.page.locator(".choose").last.click()
     visit.answers_wanted("1")
     visit.ask("What is the capital of Italy?")
     visit.last.get_by_role("button", name="Regenerate").click()
@@ -82,23 +89,21 @@ def branches(browser, teaspoon, folder):
     visit.page.keyboard.press("Enter")
     visit.whole()
     visit.button("Tree of branches").click()
-    visit.page.get_by_role("treeitem", name=re.compile("poem")).click()
+    visit.page.get_by_role("treeitem", name=re.compile("^You: What is the opp")).click()
     picture(visit, folder, "branches")
 
 
 def reasoning(browser, bridge, folder):
-    fake = Fake(bridge)
+    fake, thinks = as_example(bridge), threading.Event()
     visit = browser.visit(fake)
 
     def think_and_call(stream, body):
-        stream.delta(reasoning_content="The person asks for the weather in two cities.\n\nI can not know it, but there is "
+        stream.delta(reasoning_content="The person asks for the weather in two cities.\n\nI cannot know it, but there is "
                                        "a tool for it. I call it *once for each city*.")
-        visit_pause.wait(1.2)
+        thinks.wait(1.2)
         call(("get_weather", '{"city": "Oslo", "unit": "celsius"}'), ("get_weather", '{"city": "Turin", "unit": "celsius"}'),
              text="I look it up.")(stream, body)
 
-    import threading
-    visit_pause = threading.Event()
     fake.will(think_and_call)
     visit.ask("Where is it warmer now, in Oslo or in Turin?")
     visit.last.locator("summary").first.click()
@@ -109,6 +114,9 @@ def reasoning(browser, bridge, folder):
 
 
 def live(browser, pair, folder):
+    old = browser.visit(pair)
+    for words in ("say numbers. " + "of old tea " * 300, "say numbers. " + "of new tea " * 200):
+        old.ask(words)
     visits = [browser.visit(pair) for _ in range(2)]
     for visit in visits:
         visit.write("say forever.")

@@ -175,6 +175,7 @@ def main():
         return 0
     if os.environ.get("OWN_NETWORK"):
         loopback.up()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))    # so what was started is ended
     began, counts = time.monotonic(), {"ok": 0, "NOT": 0, "skip": 0}
     failed = []
     with tempfile.TemporaryDirectory(prefix="samovar-page-") as folder:

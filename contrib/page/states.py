@@ -83,7 +83,7 @@ def states(browser, fake, size, **options):
     visit.page.locator("#files").set_input_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": b"tea"})
     expect(visit.page.get_by_role("list", name="Attached files").get_by_role("listitem")).to_have_count(1)
     yield "attached", visit
-    visit.ask("Show all of Markdown, please. " + "long_" * 60)
+    visit.ask("Show all of Markdown, please. " + "long_" * 60 + "\nline" * 3000)
     yield "markdown", visit
     visit.ask("Think.")
     visit.last.locator("summary").click()
@@ -104,6 +104,7 @@ def states(browser, fake, size, **options):
     yield "calls", visit
 
     visit.messages.nth(2).get_by_role("button", name="Branch from here").click()
+    expect(visit.page.get_by_role("button", name="Answer", exact=True)).to_be_visible()
     yield "branch note", visit
     visit.button("Go back to the end").click()
     visit.page.locator("article.user").first.get_by_role("button", name="Edit", exact=True).click()
@@ -113,8 +114,8 @@ def states(browser, fake, size, **options):
         visit.button("Cancel").first.click()
 
     panel = visit.settings()
-    for fold in panel.locator("details:not([open]) > summary").all():
-        fold.click()
+    while (folds := panel.locator("details:not([open]) > summary")).count():
+        folds.first.click()
     panel.get_by_label("Tools, as JSON").fill("{")
     panel.get_by_label("JSON schema", exact=True).fill("[]")
     panel.get_by_label("JSON schema", exact=True).press("Tab")
@@ -147,7 +148,9 @@ def states(browser, fake, size, **options):
     yield "delete", visit
     visit.page.keyboard.press("Escape")
     visit.close_history() if phone else None
-    visit.button("Keyboard shortcuts").click()
+    visit.page.evaluate("() => { document.activeElement?.blur(); }")
+    visit.page.keyboard.press("?")
+    expect(visit.page.get_by_role("dialog", name="Keyboard shortcuts")).to_be_visible()
     yield "shortcuts", visit
     visit.page.keyboard.press("Escape")
     visit.page.locator("#scroll").evaluate("(box) => { box.scrollTop = 0; }")

@@ -12,9 +12,15 @@ from states import MARKDOWN, states
 
 HERE = Path(__file__).resolve().parent
 MEASURE = (HERE / "measure.js").read_text()
+AXE = (Path(importlib.util.find_spec("axe_playwright_python").origin).parent / "axe.min.js").read_text()
 TARGET = 24                         # px, of WCAG 2.2's AA
 INTERACTIVE = {"button", "link", "textbox", "searchbox", "combobox", "checkbox", "radio", "spinbutton", "slider", "tab",
-               "listbox", "option", "treeitem", "menuitem", "DisclosureTriangle", "switch"}
+               "listbox", "treeitem", "menuitem", "DisclosureTriangle", "switch"}
+# Where another round by Tab may find something new.
+KEYBOARD_STATES = {"welcome", "tokens", "side by side", "calls", "edit", "settings", "tree", "history", "rename", "shortcuts",
+                   "live", "toast", "key"}
+AXE_STATES = {"welcome", "attached", "markdown", "tokens", "side by side", "calls", "edit", "settings", "results", "tree", "history",
+              "rename", "live", "running and away", "toast", "key"}
 WIDTHS = (320, 360, 480, 560, 768, 860, 861, 1100, 1280, 1920, 3840)
 
 
@@ -23,35 +29,106 @@ def measure(visit, check, *arguments):
     return visit.page.evaluate("([check, list]) => measure[check](...list)", [check, list(arguments)])
 
 
-def axe_source():
-    package = importlib.util.find_spec("axe_playwright_python").origin
-    return (Path(package).parent / "axe.min.js").read_text()
-
-
 def told(faults, limit=25):
     assert not faults, "%d faults:\n%s" % (len(faults), "\n".join(faults[:limit]))
 
 
-def test_contrast_in_light_and_dark(browser, fake, size):
-    faults, least, texts = [], 21, 0
-    for state, visit in states(browser, fake, size):
+WALKED = {}
+
+
+def walk(browser, fake, size):
+    """Goes through all states once, and looks at everything; each test judges its part."""
+    if size in WALKED:
+        return WALKED[size]
+    found = {"contrast": set(), "overflow": [], "names": set(), "axe": [], "tab": [], "least": 21, "texts": 0, "stops": 0,
+             "seen": set()}
+    for state, visit in states(browser, fake, size, reduced_motion="reduce"):
         for scheme in ("light", "dark"):
-            visit.page.emulate_media(color_scheme=scheme, reduced_motion="reduce")
-            found = measure(visit, "checkContrast")
-            least, texts = min(least, found["least"]), texts + found["texts"]
-            faults += ["%s, %s: %s" % (state, scheme, each) for each in found["faults"]]
-    told(sorted(set(faults)))
-    return "%d texts; the least is %.2f" % (texts, least)
+            visit.page.emulate_media(color_scheme=scheme)
+            measured = measure(visit, "checkContrast")
+            found["least"] = min(found["least"], measured["least"])
+            found["texts"] += measured["texts"]
+            found["contrast"] |= {"%s, %s: %s" % (state, scheme, each) for each in measured["faults"]}
+        checks = ["checkOverflow", "checkCovered"] + (["checkTargets"] if size == "phone" else [])
+        for check in checks:
+            found["overflow"] += ["%s: %s" % (state, each) for each in measure(
+                visit, check, *([TARGET] if check == "checkTargets" else []))]
+        look_at_names(visit, state, found)
+        if state in AXE_STATES:
+            found["axe"] += ["%s: %s" % (state, each) for each in axe(visit)]
+        if state in KEYBOARD_STATES:
+            go_by_tab(visit, state, found)
+    WALKED[size] = found
+    return found
+
+
+def look_at_names(visit, state, found):
+    for role, name in ax_nodes(visit):
+        if role not in INTERACTIVE:
+            continue
+        rows = [row for row in CONTROLS if row[0] == role and re.fullmatch(row[1], name)]
+        found["seen"].update(rows)
+        if not name:
+            found["names"].add("%s: a %s without a name" % (state, role))
+        elif not rows:
+            found["names"].add("%s: %s %r is not in controls.py" % (state, role, name))
+
+
+def axe(visit):
+    visit.page.evaluate("() => { if (!window.axe) { %s } }" % AXE)
+    return visit.page.evaluate("""() => axe.run(document, { resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa',
+        'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then(({ violations }) => violations.flatMap((each) =>
+            each.nodes.slice(0, 3).map(({ target }) => `${each.id} (${each.impact}): ${each.help}: ${target.join(' ')}`)))""")
+
+
+def go_by_tab(visit, state, found):
+    """One round by Tab, from the first control on. The focus returns to where it was."""
+    visit.page.evaluate("() => { window.before = document.activeElement; }")
+    dialog = visit.page.locator("dialog[open]")
+    first = dialog.locator("input, button").first if dialog.count() else visit.page.locator("a.skip")
+    first.focus()
+    for key in ("Tab", "Shift+Tab"):
+        visit.page.keyboard.press(key)
+    measure(visit, "tabbed")
+    for _ in range(250):
+        visit.page.keyboard.press("Tab")
+        if not measure(visit, "tabbed"):
+            break
+    round_trip = measure(visit, "checkTabbed")
+    found["tab"] += ["%s: %s" % (state, each) for each in round_trip["faults"]]
+    found["stops"] += round_trip["count"]
+    visit.page.evaluate("() => { window.before?.focus(); }")
+
+
+def test_contrast_in_light_and_dark(browser, fake, size):
+    found = walk(browser, fake, size)
+    told(sorted(found["contrast"]))
+    return "%d texts; the least is %.2f" % (found["texts"], found["least"])
 
 
 def test_nothing_reaches_beyond_the_page_and_all_can_be_hit(browser, fake, size):
-    faults = []
-    for state, visit in states(browser, fake, size):
-        faults += ["%s: %s" % (state, each) for each in measure(visit, "checkOverflow")]
-        faults += ["%s: %s" % (state, each) for each in measure(visit, "checkCovered")]
-        if size == "phone":
-            faults += ["%s: %s" % (state, each) for each in measure(visit, "checkTargets", TARGET)]
-    told(faults)
+    told(walk(browser, fake, size)["overflow"])
+
+
+def test_axe_finds_nothing(browser, fake, size):
+    told(walk(browser, fake, size)["axe"])
+
+
+def test_tab_leads_to_each_control_and_is_seen(browser, fake, size):
+    found = walk(browser, fake, size)
+    told(found["tab"])
+    return "%d stops" % found["stops"]
+
+
+def test_each_control_has_a_name_and_a_test(browser, fake, size):
+    """A control that controls.py does not know has no test; one that it knows must be there."""
+    found = walk(browser, fake, size)
+    functions = {name for path in HERE.glob("test_*.py") for name in re.findall(r"^def (test_\w+)", path.read_text(), re.M)}
+    faults = list(found["names"])
+    faults += ["%s %s was never seen" % row[:2] for row in CONTROLS if row not in found["seen"] and size in (*row[3:], size)[0]]
+    faults += ["%s %s: there is no test %s" % row[:3] for row in CONTROLS if row[2] not in functions]
+    told(sorted(faults))
+    return "%d kinds of controls" % len(CONTROLS)
 
 
 def test_all_widths_from_320_px_to_4k(browser, fake):
@@ -78,34 +155,15 @@ def ax_nodes(visit):
             for node in nodes if not node["ignored"] and "role" in node]
 
 
-def test_each_control_has_a_name_and_a_test(browser, fake, size):
-    """A control that controls.py does not know has no test; one that it knows must be there."""
-    faults, seen = [], set()
-    functions = {name for path in HERE.glob("test_*.py") for name in re.findall(r"^def (test_\w+)", path.read_text(), re.M)}
-    for state, visit in states(browser, fake, size):
-        for role, name in ax_nodes(visit):
-            if role not in INTERACTIVE:
-                continue
-            rows = [row for row in CONTROLS if row[0] == role and re.fullmatch(row[1], name)]
-            if not name:
-                faults.append("%s: a %s without a name" % (state, role))
-            elif not rows:
-                faults.append("%s: %s %r is not in controls.py" % (state, role, name))
-            seen.update(rows)
-    faults += ["%s %s was never seen" % row[:2] for row in CONTROLS if row not in seen]
-    faults += ["%s %s: there is no test %s" % (*row[:2], row[2]) for row in CONTROLS if row[2] not in functions]
-    told(sorted(set(faults)))
-    return "%d kinds of controls" % len(CONTROLS)
-
-
 def test_the_list_of_controls_of_the_page_is_complete(browser):
     """Each name of bridge/page/README.md is known here."""
     text = (HERE.parents[1] / "bridge" / "page" / "README.md").read_text()
     table = text.split("## Controls")[1]
+    table = table.replace(", of the one that is used:", ",").replace("a long message of a person has ", "button: ")
     missing = []
     for role, names in re.findall(r"(button|tab|combobox|textbox|spinbutton|checkbox|searchbox|treeitem|listbox|option): ([^;|]+)", table):
         for name in re.split(r", (?=[A-Z])", names.strip().replace("Stop texts, one a line", "Stop texts").replace("Tools, as JSON", "Tools")):
-            name = re.sub(r"\b(TITLE|TOKEN|FILE|N)\b", "1", name.split("(")[0].strip())
+            name = re.sub(r"\b(TITLE|TOKEN|FILE|N)\b", "1", name.split("(")[0].split(" / ")[0].strip())
             if role in ("treeitem", "option") or name in ("1",):
                 continue
             if not any(row[0] == role and (re.fullmatch(row[1], name) or row[1].startswith(name)) for row in CONTROLS):
@@ -113,51 +171,14 @@ def test_the_list_of_controls_of_the_page_is_complete(browser):
     told(missing)
 
 
-def test_axe_finds_nothing(browser, fake, size):
-    source, faults = axe_source(), []
-    for state, visit in states(browser, fake, size, color_scheme="dark" if size == "phone" else "light", reduced_motion="reduce"):
-        visit.page.evaluate("() => { if (!window.axe) { %s } }" % source)
-        found = visit.page.evaluate("""() => axe.run(document, { resultTypes: ['violations'], runOnly: ['wcag2a', 'wcag2aa',
-            'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'] }).then(({ violations }) => violations.flatMap((each) =>
-                each.nodes.slice(0, 3).map(({ target }) => `${each.id} (${each.impact}): ${each.help}: ${target.join(' ')}`)))""")
-        faults += ["%s: %s" % (state, each) for each in found]
-    told(faults)
-
-
-KEYBOARD_STATES = {"welcome", "tokens", "side by side", "calls", "branch note", "edit", "settings", "tree", "history", "rename",
-                   "delete", "shortcuts", "live", "toast", "key"}
-
-
-def test_tab_leads_to_each_control_and_is_seen(browser, fake, size):
-    faults, stops = [], 0
-    for state, visit in states(browser, fake, size):
-        if state not in KEYBOARD_STATES:
-            continue
-        in_dialog = visit.page.locator("dialog[open]").count()
-        visit.page.evaluate("() => { document.activeElement?.blur(); }")
-        measure(visit, "checkTabbed")
-        if not in_dialog:
-            visit.page.locator("a.skip").focus()
-            measure(visit, "tabbed")
-        for _ in range(250):
-            visit.page.keyboard.press("Tab")
-            if not measure(visit, "tabbed"):
-                break
-        found = measure(visit, "checkTabbed")
-        faults += ["%s: %s" % (state, each) for each in found["faults"]]
-        stops += found["count"]
-    told(faults)
-    return "%d stops" % stops
-
-
 def test_a_dialog_keeps_the_focus_and_gives_it_back(browser, fake, size):
     fake.will(say("Hello."))
     visit = browser.visit(fake, size)
     visit.ask("Hi")
-    openers = [("Keyboard shortcuts", lambda: visit.button("Keyboard shortcuts"), "Keyboard shortcuts"),
-               ("Delete message", lambda: visit.last.get_by_role("button", name="Delete message"), "Delete the message?")]
+    openers = [("Delete message", lambda: visit.last.get_by_role("button", name="Delete message"), "Delete the message?")]
     if size == "desktop":
-        openers += [("Rename", lambda: visit.button("Rename Hi"), "Rename the chat"),
+        openers += [("Keyboard shortcuts", lambda: visit.button("Keyboard shortcuts"), "Keyboard shortcuts"),
+                    ("Rename", lambda: visit.button("Rename Hi"), "Rename the chat"),
                     ("Delete", lambda: visit.button("Delete Hi"), "Delete the chat?")]
     for what, opener, title in openers:
         opener().focus()
@@ -176,6 +197,7 @@ def test_a_dialog_keeps_the_focus_and_gives_it_back(browser, fake, size):
 
 def test_a_panel_gives_the_focus_back(browser, fake, size):
     visit = browser.visit(fake, size)
+    visit.ask("Hi")
     for name in ("Chat settings", "Tree of branches"):
         visit.button(name).click()
         expect(visit.button(name)).to_have_attribute("aria-expanded", "true")

@@ -256,7 +256,7 @@ def test_tool_calls_are_answered_by_hand(browser, scripted, size):
     visit.ask("say calls.")
     regions = visit.page.get_by_role("region", name=re.compile("^Tool call"))
     expect(regions).to_have_count(3)
-    assert '"city": "Turin"' in regions.nth(1).inner_text()
+    expect(regions.nth(1)).to_contain_text('"city": "Turin"')
     for at, sky in enumerate(("snow", "sun", "fog")):
         visit.page.get_by_label("Result of call %d" % (at + 1)).fill(sky)
     visit.button("Send results").click()

@@ -7,9 +7,9 @@ from servers import Pair
 ENDLESS = ("--uid-resumable-bytes", "16G")
 
 
-def test_a_daemon_that_is_killed_and_restarted(browser, build, size):
+def test_a_daemon_that_is_killed_and_restarted(browser, build):
     pair = Pair(build, "scripted", keys=None, daemon=ENDLESS)
-    visit = browser.visit(pair, size)
+    visit = browser.visit(pair)
     visit.send("say forever.")
     visit.streams()
     pair.kill("daemon")

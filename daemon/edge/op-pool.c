@@ -18,6 +18,20 @@ struct pool_ask {
         uint32_t id, from;
 };
 
+/* What one viewer sees of the map, from the block `from` on. */
+struct drawing {
+        uint64_t viewer;
+        bool sees_all;
+        uint64_t domains[POOL_USERS_MAX]; /* the users that the reply names */
+        uint32_t domain_count;
+        struct run {
+                uint32_t count;
+                struct pool_block block;
+                int user; /* index in `domains`; -1: none, or beyond those that are named */
+        } runs[POOL_RUNS_MAX];
+        uint32_t run_count, next; /* next: the first block behind the runs */
+};
+
 struct pool_view {
         struct edge *edge;
         struct pool_map *map;
@@ -25,6 +39,7 @@ struct pool_view {
         uint64_t mapped_ns; /* when it was filled; 0: never */
         struct pool_ask asks[POOL_ASKS_MAX];
         uint32_t ask_count;
+        struct drawing drawing; /* of the reply that is made */
 };
 
 int pool_view_new(struct edge *edge, struct pool_view **ret_view)
@@ -55,25 +70,8 @@ struct pool_view *pool_view_free(struct pool_view *view)
 
 /* ---- the reply ---- */
 
-/* What one viewer sees of the map, from the block `from` on. */
-struct drawing {
-        const struct pool_view *view;
-        uint64_t viewer;
-        bool sees_all;
-        uint64_t domains[POOL_USERS_MAX]; /* the users that the reply names */
-        uint32_t domain_count;
-        struct run {
-                uint32_t count;
-                struct pool_block block;
-                int user; /* index in `domains`; -1: none, or beyond those that are named */
-        } runs[POOL_RUNS_MAX];
-        uint32_t run_count, next; /* next: the first block behind the runs */
-};
-
-static struct pool_block seen(const struct drawing *drawing, uint32_t number)
+static struct pool_block seen(const struct drawing *drawing, struct pool_block block)
 {
-        struct pool_block block = drawing->view->map->at[number];
-
         if (drawing->sees_all || (block.state != POOL_FREE && block.domain == drawing->viewer))
                 return block;
         return (struct pool_block){ .state = POOL_HIDDEN };
@@ -99,15 +97,17 @@ static bool are_alike(const struct pool_block *a, const struct pool_block *b)
         return a->state == b->state && a->refs == b->refs && a->domain == b->domain;
 }
 
-static void draw(struct drawing *drawing, uint32_t from)
+static void draw(struct drawing *drawing, const struct pool_map *map, uint32_t from)
 {
-        const struct pool_map *map = drawing->view->map;
+        uint32_t end = map->blocks - from > POOL_BLOCKS_MAX ? from + POOL_BLOCKS_MAX : map->blocks;
 
-        for (drawing->next = from; drawing->next < map->blocks; drawing->next++) {
-                struct pool_block block = seen(drawing, drawing->next);
-                struct run *last = &drawing->runs[drawing->run_count - 1];
+        drawing->domain_count = drawing->run_count = 0;
+        for (drawing->next = from; drawing->next < end; drawing->next++) {
+                struct pool_block block = seen(drawing, map->at[drawing->next]);
+                struct run *last =
+                        drawing->run_count ? &drawing->runs[drawing->run_count - 1] : NULL;
 
-                if (drawing->run_count && are_alike(&last->block, &block)) {
+                if (last && are_alike(&last->block, &block)) {
                         last->count++;
                         continue;
                 }
@@ -157,10 +157,12 @@ static void put_run(struct wire_writer *writer, const struct run *run)
                 wire_put_uint(writer, (uint64_t)run->user);
 }
 
-static void put_drawing(struct wire_writer *writer, const struct drawing *drawing, uint32_t from)
+static void put_drawing(struct wire_writer *writer, const struct pool_view *view, uint32_t from)
 {
+        const struct drawing *drawing = &view->drawing;
+
         wire_put_map(writer, 7);
-        put_number(writer, "blocks", drawing->view->map->blocks);
+        put_number(writer, "blocks", view->map->blocks);
         put_number(writer, "positions", BLOCK_POSITIONS);
         put_number(writer, "from", from);
         put_number(writer, "next", drawing->next);
@@ -169,38 +171,38 @@ static void put_drawing(struct wire_writer *writer, const struct drawing *drawin
         wire_put_text(writer, "users");
         wire_put_array(writer, drawing->domain_count);
         for (uint32_t i = 0; i < drawing->domain_count; i++)
-                put_user(writer, drawing->view->edge, drawing->domains[i]);
+                put_user(writer, view->edge, drawing->domains[i]);
         wire_put_text(writer, "runs");
         wire_put_array(writer, drawing->run_count);
         for (uint32_t i = 0; i < drawing->run_count; i++)
                 put_run(writer, &drawing->runs[i]);
 }
 
-/* It is large, so it does not lie on the stack. */
-static void reply(const struct pool_view *view, struct peer *peer, uint32_t id, uint32_t from)
+static void reply(struct pool_view *view, struct peer *peer, uint32_t id, uint32_t from)
 {
-        struct drawing *drawing = calloc(1, sizeof(*drawing));
-        struct wire_problem problem = { .id = id };
         struct wire_writer writer;
 
-        if (!drawing) {
-                connection_answer_failure(peer, id, error_raise(-ENOMEM), &problem);
+        view->drawing.viewer = peer->uid;
+        view->drawing.sees_all = !peer->uid || peer->uid == view->edge->uid;
+        draw(&view->drawing, view->map, from);
+        if (!connection_reply(peer, &writer))
                 return;
-        }
-        drawing->view = view;
-        drawing->viewer = peer->uid;
-        drawing->sees_all = !peer->uid || peer->uid == view->edge->uid;
-        draw(drawing, from);
-        if (connection_reply(peer, &writer)) {
-                wire_put_ok(&writer, id, 1);
-                wire_put_text(&writer, "pool");
-                put_drawing(&writer, drawing, from);
-                connection_replied(peer, &writer);
-        }
-        free(drawing);
+        wire_put_ok(&writer, id, 1);
+        wire_put_text(&writer, "pool");
+        put_drawing(&writer, view, from);
+        connection_replied(peer, &writer);
 }
 
 /* ---- asking ---- */
+
+static uint32_t count_asks(const struct pool_view *view, uint64_t uid)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < view->ask_count; i++)
+                count += view->asks[i].peer->uid == uid;
+        return count;
+}
 
 int op_pool(struct peer *peer, struct wire_request *asked, struct wire_problem *ret_problem)
 {
@@ -219,6 +221,10 @@ int op_pool(struct peer *peer, struct wire_request *asked, struct wire_problem *
                 return wire_refuse(ret_problem, SMV_BUSY, asked->id, "op",
                                    "%u requests wait for the map of the pool already",
                                    (unsigned)POOL_ASKS_MAX);
+        if (count_asks(view, peer->uid) == POOL_USER_ASKS_MAX)
+                return wire_refuse(ret_problem, SMV_BUSY, asked->id, "op",
+                                   "%u requests of this user wait for the map of the pool already",
+                                   (unsigned)POOL_USER_ASKS_MAX);
         view->asks[view->ask_count++] = (struct pool_ask){ peer, asked->id, asked->from };
         if (!view->mapping) {
                 view->mapping = true;

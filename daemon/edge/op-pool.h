@@ -6,7 +6,9 @@
  * so that clients that ask often do not cost the engine more.
  *
  * Root and the user of the daemon see the blocks of all users.  Others see their own blocks; all
- * others, free or not, look alike.  Their sums are in `status`.  Loop thread only.
+ * others, free or not, look alike.  Their sums are in `status`.  The work for a reply is bounded,
+ * and so are the requests of one user that wait: it cannot keep the loop busy, or others out.  Loop
+ * thread only.
  */
 #ifndef DAEMON_EDGE_OP_POOL_H
 #define DAEMON_EDGE_OP_POOL_H
@@ -16,11 +18,13 @@
 #include "daemon/edge/wire-request.h"
 
 #define POOL_MAP_FRESH_NS UINT64_C(200000000)
-/* Requests that wait for a map: of all peers together. */
-#define POOL_ASKS_MAX 256u
-/* Runs of equal blocks in a reply, and users that it names. */
-#define POOL_RUNS_MAX  8192u
-#define POOL_USERS_MAX 256u
+/* Requests that wait for a map: of all users, and of one. */
+#define POOL_ASKS_MAX      256u
+#define POOL_USER_ASKS_MAX 32u
+/* In a reply: the most blocks, runs of equal ones, and users. */
+#define POOL_BLOCKS_MAX 65536u
+#define POOL_RUNS_MAX   8192u
+#define POOL_USERS_MAX  256u
 
 struct pool_view;
 

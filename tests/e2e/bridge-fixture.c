@@ -141,6 +141,21 @@ void bridge_await_daemon(const struct bridge_fixture *bridge)
         }
 }
 
+struct bridge_fixture bridge_beside(const struct daemon_fixture *fixture)
+{
+        struct bridge_fixture bridge;
+
+        START_BRIDGE(&bridge, fixture, NULL);
+        bridge_await_daemon(&bridge);
+        return bridge;
+}
+
+void bridge_stop_both(struct bridge_fixture *bridge, struct daemon_fixture *fixture)
+{
+        bridge_stop(bridge);
+        fixture_stop(fixture);
+}
+
 /* ---- HTTP ---- */
 
 int bridge_connect(uint16_t port)

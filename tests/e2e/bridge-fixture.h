@@ -33,6 +33,11 @@ bool bridge_logged(const struct bridge_fixture *bridge, const char *words);
 /* Waits until it is connected to a daemon that has loaded. */
 void bridge_await_daemon(const struct bridge_fixture *bridge);
 
+/* Starts it without flags beside a daemon, and waits until it is connected. */
+struct bridge_fixture bridge_beside(const struct daemon_fixture *fixture);
+/* Stops it, and then the daemon. */
+void bridge_stop_both(struct bridge_fixture *bridge, struct daemon_fixture *fixture);
+
 /* A connection to 127.0.0.1 at the port; -1: refused. */
 int bridge_connect(uint16_t port);
 /* A connection to a Unix socket; -1: refused. */

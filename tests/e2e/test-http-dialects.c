@@ -14,18 +14,8 @@
 
 static struct bridge_fixture start(struct daemon_fixture *fixture, const char *chat_template)
 {
-        struct bridge_fixture bridge;
-
         start_chat_model(fixture, chat_template);
-        START_BRIDGE(&bridge, fixture, NULL);
-        bridge_await_daemon(&bridge);
-        return bridge;
-}
-
-static void stop(struct daemon_fixture *fixture, struct bridge_fixture *bridge)
-{
-        bridge_stop(bridge);
-        fixture_stop(fixture);
+        return bridge_beside(fixture);
 }
 
 static char *post(const struct bridge_fixture *bridge, const char *path, const char *body,
@@ -65,7 +55,7 @@ static void counts_as_many_tokens_as_a_message_has(void **state)
         has(said, "\"stop_reason\":\"max_tokens\"");
         free(counted);
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 static void tells_both_numbers_of_a_prompt_that_is_too_long(void **state)
@@ -86,7 +76,7 @@ static void tells_both_numbers_of_a_prompt_that_is_too_long(void **state)
         assert_true(number(said, " tokens > ") < tokens);
         has(said, " maximum\"");
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 static void tells_which_stop_sequence_was_met(void **state)
@@ -101,7 +91,7 @@ static void tells_which_stop_sequence_was_met(void **state)
 
         has(said, "\"stop_reason\":\"stop_sequence\",\"stop_sequence\":\"");
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 /* A model that cannot think takes a budget, too: programs send one to every model. */
@@ -123,14 +113,14 @@ static void thinking_ends_at_its_budget(void **state)
         has(said, "\"reasoning_content\":\"Now!\"");
         has(said, "\"reasoning_tokens\":12");
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
         bridge = start(fixture, CHATML);
         free(post(&bridge, "/v1/messages", budget, 200));
         said = post(&bridge, "/v1/chat/completions",
                     "{" HI ",\"max_tokens\":30,\"reasoning_budget\":0}", 400);
         has(said, "the model has no reasoning that could be limited");
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 /* ---- Ollama ---- */
@@ -159,7 +149,7 @@ static void shows_its_models(void **state)
         said = post(&bridge, "/api/pull", "{\"model\":\"chat\"}", 200);
         has(said, "{\"status\":\"success\"}");
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 /* The template has the marks of calls and of reasoning; without calls, there are no tools. */
@@ -179,14 +169,14 @@ static void tells_what_the_daemon_can_read_of_the_model(void **state)
         has(said, "\"template\":\"{{ .Prompt }}tools_example\"");
         has(said, "\"format\":\"gguf\"");
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
         bridge = start(fixture, "{# <think> #}{% for m in messages %}{{ m.content }}{% endfor %}"
                                 "{% for t in tools or [] %}{{ t.function.name }}{% endfor %}");
         said = post(&bridge, "/api/show", "{\"model\":\"chat\"}", 200);
         has(said, "\"capabilities\":[\"completion\",\"thinking\"]");
         has(said, "\"template\":\"{{ .Prompt }}\"");
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 static void loads_and_unloads_without_a_prompt(void **state)
@@ -200,7 +190,7 @@ static void loads_and_unloads_without_a_prompt(void **state)
         said = post(&bridge, "/api/chat", "{\"model\":\"chat\",\"keep_alive\":0}", 200);
         has(said, "\"done\":true,\"done_reason\":\"unload\"");
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 static void answers_a_prompt_raw_and_by_the_template(void **state)
@@ -221,7 +211,7 @@ static void answers_a_prompt_raw_and_by_the_template(void **state)
         assert_true(number(said, "\"prompt_eval_count\":") > 20);
         free(raw);
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 static bool is_idle(const struct daemon_fixture *fixture)
@@ -258,7 +248,7 @@ static void a_client_that_leaves_ends_its_stream(void **state)
                 assert_true(left > 0);
                 usleep(50000);
         }
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 static void a_model_without_a_template_takes_prompts_as_they_are(void **state)
@@ -273,7 +263,7 @@ static void a_model_without_a_template_takes_prompts_as_they_are(void **state)
         assert_int_equal(number(said, "\"prompt_eval_count\":"), 3);
         free(said);
         free(post(&bridge, "/api/chat", "{" HI "}", 400));
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 static void refuses_in_the_words_of_each_dialect(void **state)
@@ -295,7 +285,7 @@ static void refuses_in_the_words_of_each_dialect(void **state)
         free(post(&bridge, "/api/embed", "{\"model\":\"chat\",\"input\":\"a\"}", 400));
         free(post(&bridge, "/api/create", "{\"model\":\"a\",\"from\":\"chat\"}", 400));
         free(http_ask(&bridge, "DELETE /api/delete", "", "{\"model\":\"chat\"}", 400));
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 /* ---- constrained answers ---- */
@@ -334,7 +324,7 @@ static void every_route_constrains_its_answer(void **state)
                 has(said, cases[i].answer);
                 free(said);
         }
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 static void a_constraint_that_is_refused_has_the_name_of_its_field(void **state)
@@ -351,7 +341,7 @@ static void a_constraint_that_is_refused_has_the_name_of_its_field(void **state)
         said = post(&bridge, "/api/chat", "{" HI ",\"format\":{\"frob\":1}}", 400);
         has(said, "{\"error\":\"format: ");
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 /* The next turn has no constraint, so its prompt may think, and is rendered again. */
@@ -370,7 +360,7 @@ static void a_response_may_follow_a_constrained_one(void **state)
         said = post(&bridge, "/v1/responses", body, 200);
         free(first);
         free(said);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 int main(void)

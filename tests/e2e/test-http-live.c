@@ -13,21 +13,6 @@
         "\"stream_keep_ms\":600000}"
 #define LONG "the beginning of a prompt, which is long enough for some blocks of the cache "
 
-static struct bridge_fixture start_bridge(struct daemon_fixture *fixture)
-{
-        struct bridge_fixture bridge;
-
-        START_BRIDGE(&bridge, fixture, NULL);
-        bridge_await_daemon(&bridge);
-        return bridge;
-}
-
-static void stop(struct daemon_fixture *fixture, struct bridge_fixture *bridge)
-{
-        bridge_stop(bridge);
-        fixture_stop(fixture);
-}
-
 /* The text behind `key` up to the next quote; the caller frees it. */
 static char *text_after(const char *answer, const char *key)
 {
@@ -65,7 +50,7 @@ static void shows_the_status_and_the_pool_of_the_daemon(void **state)
         char *answer;
 
         START_QUICK_DAEMON(fixture, NULL);
-        bridge = start_bridge(fixture);
+        bridge = bridge_beside(fixture);
         answer = http_ask(&bridge, "GET /samovar/status", "", NULL, 200);
         assert_true(has(answer, "\"blocks\":{\"total\":") && has(answer, "\"model\":{"));
         free(answer);
@@ -76,7 +61,7 @@ static void shows_the_status_and_the_pool_of_the_daemon(void **state)
         free(answer);
         free(http_ask(&bridge, "GET /samovar/pool?from=x", "", NULL, 400));
         free(http_ask(&bridge, "GET /samovar/pool?from=99999999999", "", NULL, 400));
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 /* A page finds the row of its own stream by stream_id, and ends it by the number. */
@@ -88,7 +73,7 @@ static void shows_and_ends_streams(void **state)
         int fd;
 
         START_ENDLESS_DAEMON(fixture, "--threads", "1");
-        bridge = start_bridge(fixture);
+        bridge = bridge_beside(fixture);
         fd = bridge_connect(bridge.port);
         http_send(fd, "POST /v1/completions", "", ENDLESS_BODY);
         head = http_await(fd, "data: {");
@@ -112,7 +97,7 @@ static void shows_and_ends_streams(void **state)
         free(stream_id);
         free(row);
         free(number);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 static void tells_why_a_prompt_was_not_in_the_cache(void **state)
@@ -122,7 +107,7 @@ static void tells_why_a_prompt_was_not_in_the_cache(void **state)
         char *answer;
 
         start_chat_model(fixture, "{{ messages[0]['content'] }}");
-        bridge = start_bridge(fixture);
+        bridge = bridge_beside(fixture);
         answer = http_ask(&bridge, "POST /v1/chat/completions", "",
                           "{\"messages\":[{\"role\":\"user\",\"content\":\"" LONG "one\"}],"
                           "\"max_tokens\":1}",
@@ -135,7 +120,7 @@ static void tells_why_a_prompt_was_not_in_the_cache(void **state)
                           200);
         assert_true(has(answer, "\"cache_miss\":\"prefix_changed\""));
         free(answer);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 int main(void)

@@ -13,21 +13,6 @@
         "{\"prompt\":\"Once\",\"max_tokens\":1000000,\"ignore_eos\":true,\"stream\":true}"
 #define LONG "the beginning of a prompt, which is long enough for some blocks of the cache "
 
-static struct bridge_fixture start_bridge(struct daemon_fixture *fixture)
-{
-        struct bridge_fixture bridge;
-
-        START_BRIDGE(&bridge, fixture, NULL);
-        bridge_await_daemon(&bridge);
-        return bridge;
-}
-
-static void stop(struct daemon_fixture *fixture, struct bridge_fixture *bridge)
-{
-        bridge_stop(bridge);
-        fixture_stop(fixture);
-}
-
 /* The number of a metric, with its labels; -1: there is none. */
 static double metric(const struct bridge_fixture *bridge, const char *name)
 {
@@ -81,7 +66,7 @@ static void connections_and_refusals_are_counted(void **state)
         int fd;
 
         START_QUICK_DAEMON(fixture, NULL);
-        bridge = start_bridge(fixture);
+        bridge = bridge_beside(fixture);
         await_metric(&bridge, "http_connections", 1);
         before = metric(&bridge, "http_connections_total");
         fd = bridge_connect(bridge.port);
@@ -95,7 +80,7 @@ static void connections_and_refusals_are_counted(void **state)
         assert_metric(&bridge, "http_refusals_total{reason=\"denied_origin\"}", 1);
         assert_metric(&bridge, "http_body_bytes", 0);
         assert_true(metric(&bridge, "http_sent_bytes_total") > 1000);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 /* The head is good; the size of the chunk behind it is none. */
@@ -122,7 +107,7 @@ static void clients_that_leave_are_counted(void **state)
         char *begun;
 
         START_ENDLESS_DAEMON(fixture, "--threads", "1");
-        bridge = start_bridge(fixture);
+        bridge = bridge_beside(fixture);
         for (int i = 1; i <= 3; i++) {
                 int fd = bridge_connect(bridge.port);
 
@@ -137,7 +122,7 @@ static void clients_that_leave_are_counted(void **state)
         send_bad_body(&bridge);
         assert_metric(&bridge, "http_clients_left_total", 3);
         assert_metric(&bridge, "http_refusals_total{reason=\"bad_request\"}", 1);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 static void bytes_that_a_client_does_not_read_are_queued(void **state)
@@ -160,7 +145,7 @@ static void bytes_that_a_client_does_not_read_are_queued(void **state)
         assert_true(queued > 0);
         close(fd);
         await_metric(&bridge, "http_queued_bytes", 0);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 static void limits_and_times_of_tokens_are_in_histograms(void **state)
@@ -169,7 +154,7 @@ static void limits_and_times_of_tokens_are_in_histograms(void **state)
         struct bridge_fixture bridge;
 
         START_QUICK_DAEMON(fixture, NULL);
-        bridge = start_bridge(fixture);
+        bridge = bridge_beside(fixture);
         post(&bridge, "/v1/completions",
              "{\"prompt\":\"Once\",\"max_tokens\":7,\"ignore_eos\":true,\"n\":2}");
         post(&bridge, "/v1/completions", "{\"prompt\":\"Once\",\"max_tokens\":1}");
@@ -178,7 +163,7 @@ static void limits_and_times_of_tokens_are_in_histograms(void **state)
         assert_metric(&bridge, "request_params_max_tokens_bucket{le=\"5\"}", 1);
         assert_metric(&bridge, "request_time_per_output_token_seconds_count", 2);
         assert_true(metric(&bridge, "request_time_per_output_token_seconds_sum") > 0);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 /* ---- the cache ---- */
@@ -191,7 +176,7 @@ static void cache_misses_are_counted_by_reason(void **state)
         struct bridge_fixture bridge;
 
         START_QUICK_DAEMON(fixture, NULL);
-        bridge = start_bridge(fixture);
+        bridge = bridge_beside(fixture);
         post(&bridge, "/v1/completions", "{\"prompt\":\"" LONG "one\",\"max_tokens\":1}");
         assert_metric(&bridge, MISS("nothing_cached"), 1);
         post(&bridge, "/v1/completions", "{\"prompt\":\"" LONG "one\",\"max_tokens\":1}");
@@ -200,7 +185,7 @@ static void cache_misses_are_counted_by_reason(void **state)
         post(&bridge, "/v1/completions", "{\"prompt\":\"" LONG "two\",\"max_tokens\":1}");
         assert_metric(&bridge, MISS("prefix_changed"), 1);
         assert_metric(&bridge, MISS("nothing_cached"), 1);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 #define MESSAGE(system, text)                                                                      \
@@ -214,7 +199,7 @@ static void the_part_that_missed_the_cache_is_counted_if_it_is_asked_for(void **
         struct bridge_fixture bridge;
 
         start_chat_model(fixture, CHATML);
-        bridge = start_bridge(fixture);
+        bridge = bridge_beside(fixture);
         post(&bridge, "/v1/messages", MESSAGE("be " LONG "kind", "one"));
         assert_metric(&bridge, MISS("system_changed"), 1);
         post(&bridge, "/v1/messages", MESSAGE("be " LONG "calm", "one"));
@@ -224,7 +209,7 @@ static void the_part_that_missed_the_cache_is_counted_if_it_is_asked_for(void **
         assert_metric(&bridge, MISS("messages_changed"), 1);
         assert_metric(&bridge, MISS("system_changed"), 2);
         assert_metric(&bridge, MISS("prefix_changed"), 0);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
 }
 
 /* ---- users ---- */
@@ -286,7 +271,7 @@ static void the_own_user_sees_what_each_user_does_and_the_holder_of_a_key_does_n
         assert_non_null(strstr(text, "samovar_generation_tokens_total 7\n"));
         assert_null(strstr(text, "samovar_user_"));
         free(text);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
         free(path);
 }
 
@@ -301,7 +286,7 @@ static void no_user_is_shown_if_strangers_need_no_key(void **state)
         assert_non_null(strstr(text, "samovar_up 1\n"));
         assert_null(strstr(text, "samovar_user_"));
         free(text);
-        stop(fixture, &bridge);
+        bridge_stop_both(&bridge, fixture);
         free(path);
 }
 

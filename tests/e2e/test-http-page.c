@@ -16,12 +16,14 @@
 
 static void has(const char *answer, const char *words)
 {
+        assert_non_null(answer);
         if (!strstr(answer, words))
                 fail_msg("'%s' is not in: %.2000s", words, answer);
 }
 
 static void has_not(const char *answer, const char *words)
 {
+        assert_non_null(answer);
         if (strstr(answer, words))
                 fail_msg("'%s' is in: %.2000s", words, answer);
 }

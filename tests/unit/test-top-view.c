@@ -295,6 +295,7 @@ static char *drawn(const struct snapshot *snapshot, struct frame frame)
 
 static void expect(const char *text, const char *words)
 {
+        assert_non_null(text);
         if (!strstr(text, words))
                 fail_msg("\"%s\" is not in:\n%s", words, text);
 }
