@@ -11,6 +11,7 @@ which port, the path, Range, If-Range, Authorization and the status.
 FOLDER/faults is read before each request.  Its lines are words and numbers:
 
     drop N              ends each file after at most N bytes, at a random place
+    cut AT N            ends the first N answers with a file after AT bytes
     ignore-range        sends the whole file although a range is wanted
     etag WORD           weak, none, or another text
     longer N            says that a file has N bytes more than it has
@@ -212,9 +213,9 @@ class Hub(BaseHTTPRequestHandler):
             body = body[:-1] + bytes([body[-1] ^ 1])
         if etag:
             fields["ETag"] = etag
-        self.send_body(status, body, fields)
+        self.send_body(status, body, turn, fields)
 
-    def send_body(self, status, body, fields):
+    def send_body(self, status, body, turn, fields):
         self.note(status)
         self.send_response(status)
         for name, value in fields.items():
@@ -230,6 +231,8 @@ class Hub(BaseHTTPRequestHandler):
         limit = len(body)
         if "drop" in self.faults:
             limit = min(limit, dice.randrange(int(self.faults["drop"][0])))
+        if "cut" in self.faults and turn <= int(self.faults["cut"][1]):
+            limit = min(limit, int(self.faults["cut"][0]))
         for at in range(0, limit, PIECE):
             piece = body[at:min(at + PIECE, limit)]
             time.sleep(int(self.faults.get("slow", [0])[0]) / 1000)

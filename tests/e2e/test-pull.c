@@ -265,10 +265,11 @@ static void reads_over_what_is_there_if_a_server_ignores_ranges(void **state)
         struct daemon_fixture *fixture = *state;
 
         expect_good(fixture, "mkdir -p " REPO " && head -c 60000 $TOY_MODEL >" REPO "/tea.gguf");
-        set_faults(fixture, "drop 90000\nignore-range\n");
+        set_faults(fixture, "cut 20000 2\nignore-range\n");
         expect_good(fixture, "$SAMOVAR pull acme/tea-GGUF --retries 100 --force && "
                              "cmp " REPO "/tea.gguf $1/models/tea/tea.gguf");
         assert_int_equal(logged(fixture, "^store .* 206"), 0);
+        assert_int_equal(logged(fixture, "^store .*range=bytes=20000- .* 200"), 2);
 }
 
 static void does_without_validators_where_there_is_a_digest(void **state)

@@ -115,6 +115,13 @@ static void gives_the_digests_of_python(void **state)
         assert_int_equal(pclose(python), 0);
 }
 
+static int set_plain(void **state)
+{
+        (void)state;
+        sha256_plain = true;
+        return 0;
+}
+
 int main(void)
 {
         const struct CMUnitTest tests[] = {
@@ -123,6 +130,7 @@ int main(void)
                 cmocka_unit_test(gives_the_same_digest_however_the_text_is_cut),
                 cmocka_unit_test(gives_the_digests_of_python),
         };
+        int r = cmocka_run_group_tests_name("the processor's instructions", tests, NULL, NULL);
 
-        return cmocka_run_group_tests(tests, NULL, NULL);
+        return r + cmocka_run_group_tests_name("plain C", tests, set_plain, NULL);
 }
