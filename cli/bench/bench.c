@@ -106,7 +106,7 @@ int bench_begin(struct bench *bench)
                                    .open = plan->rate_count || plan->load.times,
                                    .slo = plan->slo,
                                    .seed = plan->seed };
-        machine_read(&report->machine);
+        host_read(&report->host);
         snprintf(report->workload, sizeof(report->workload), "%s", plan->workload_words);
         plan_say_load(plan, report->load, sizeof(report->load));
         if (!options->raw)

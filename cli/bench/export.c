@@ -80,17 +80,17 @@ static void put_run(struct json_builder *to, const struct report *report,
         json_put_object_end(to);
 }
 
-static void put_machine(struct json_builder *to, const struct machine *machine)
+static void put_machine(struct json_builder *to, const struct host *host)
 {
         json_put_key(to, "machine");
         json_put_object(to);
-        json_put_key_word(to, "name", machine->name);
-        json_put_key_word(to, "processor", machine->processor);
-        json_put_key_uint(to, "processors", machine->processors);
-        json_put_key_uint(to, "memory_bytes", machine->memory_bytes);
-        json_put_key_word(to, "system", machine->system);
-        if (machine->load >= 0)
-                put_key_float(to, "load_average", machine->load);
+        json_put_key_word(to, "name", host->name);
+        json_put_key_word(to, "processor", host->processor);
+        json_put_key_uint(to, "processors", host->processors);
+        json_put_key_uint(to, "memory_bytes", host->memory_bytes);
+        json_put_key_word(to, "system", host->system);
+        if (host->load >= 0)
+                put_key_float(to, "load_average", host->load);
         json_put_object_end(to);
 }
 
@@ -161,8 +161,8 @@ int report_json(const struct report *report, struct bytes *to)
 
         json_put_object(&json);
         json_put_key_word(&json, "samovar", smv_version());
-        json_put_key_word(&json, "time", report->machine.time);
-        put_machine(&json, &report->machine);
+        json_put_key_word(&json, "time", report->host.time);
+        put_machine(&json, &report->host);
         json_put_key(&json, "servers");
         json_put_array(&json);
         for (uint32_t i = 0; i < report->server_count; i++)

@@ -12,7 +12,7 @@
  *      load.c      sends the requests of one run in time, and takes samples (sample.h)
  *      numbers.c   percentiles                       figures.c   the figures of a run
  *      report.c    all runs, and what they ran on: table.c, export.c and picture.c write it
- *      machine.c   names the machine
+ *      host.c      names the machine
  *      bench.c     the runs of the command           exercises.c runs with private daemons
  */
 #ifndef CLI_BENCH_OPTIONS_H

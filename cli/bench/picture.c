@@ -437,7 +437,7 @@ static void draw_shares(struct picture *p, const struct line *lines, uint32_t co
 static void draw_foot(struct picture *p, double high)
 {
         const struct report *report = p->report;
-        const struct machine *machine = &report->machine;
+        const struct host *host = &report->host;
         char words[512];
 
         snprintf(words, sizeof(words), "%.150s", report->workload);
@@ -445,8 +445,7 @@ static void draw_foot(struct picture *p, double high)
         snprintf(words, sizeof(words), "%.150s", report->load);
         draw_text(p, LEFT - 40, high - 29, "faint", "start", 11, words);
         snprintf(words, sizeof(words), "%.60s, %u processors, %.40s, samovar %s, %s",
-                 machine->processor, machine->processors, machine->system, smv_version(),
-                 machine->time);
+                 host->processor, host->processors, host->system, smv_version(), host->time);
         draw_text(p, LEFT - 40, high - 14, "faint", "start", 11, words);
 }
 

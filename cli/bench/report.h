@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "cli/bench/figures.h"
-#include "cli/bench/machine.h"
+#include "cli/bench/host.h"
 #include "cli/bench/target.h"
 #include "json/bytes.h"
 
@@ -24,7 +24,7 @@ struct report_run {
 };
 
 struct report {
-        struct machine machine;
+        struct host host;
         struct target_facts servers[SERVERS_MAX];
         uint32_t server_count, rounds;
         char workload[256], load[256];

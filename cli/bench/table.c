@@ -57,16 +57,14 @@ static int put_server(const struct report *report, uint32_t which, struct bytes 
 
 static int put_head(const struct report *report, struct bytes *to)
 {
-        const struct machine *machine = &report->machine;
+        const struct host *host = &report->host;
         int r = put(to, "%s%ssamovar    %s, %s\nmachine    %s: %s, %u processor%s, %.0f GiB, %s",
-                    report->title, *report->title ? "\n" : "", smv_version(), machine->time,
-                    machine->name, machine->processor, machine->processors,
-                    machine->processors == 1 ? "" : "s",
-                    ceil((double)machine->memory_bytes / 1073741824.0), machine->system);
+                    report->title, *report->title ? "\n" : "", smv_version(), host->time,
+                    host->name, host->processor, host->processors, host->processors == 1 ? "" : "s",
+                    ceil((double)host->memory_bytes / 1073741824.0), host->system);
 
         if (!r)
-                r = machine->load >= 0 ? put(to, ", load average %.2f\n", machine->load)
-                                       : put(to, "\n");
+                r = host->load >= 0 ? put(to, ", load average %.2f\n", host->load) : put(to, "\n");
         for (uint32_t i = 0; i < report->server_count && !r; i++)
                 r = put_server(report, i, to);
         return r ? r : put(to, "workload   %s\nload       %s\n", report->workload, report->load);

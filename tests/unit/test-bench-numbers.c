@@ -554,7 +554,7 @@ static void make_report(struct report *report, uint32_t servers, uint32_t levels
         struct load_result result;
 
         *report = (struct report){ .server_count = servers, .rounds = rounds };
-        machine_read(&report->machine);
+        host_read(&report->host);
         snprintf(report->servers[0].model, sizeof(report->servers[0].model), "a <b> & \"c\", \x1b");
         snprintf(report->why, sizeof(report->why), "\"no\"\n");
         make_result(&result);

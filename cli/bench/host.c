@@ -1,4 +1,4 @@
-#include "cli/bench/machine.h"
+#include "cli/bench/host.h"
 
 #include <sched.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ static void read_processor(char *to, size_t bytes, const char *architecture)
         snprintf(to, bytes, "%s", *name ? name : architecture);
 }
 
-void machine_read(struct machine *machine)
+void host_read(struct host *host)
 {
         FILE *load = fopen("/proc/loadavg", "re");
         time_t now = time(NULL);
@@ -30,18 +30,18 @@ void machine_read(struct machine *machine)
         cpu_set_t set;
 
         uname(&uts);
-        *machine = (struct machine){ .load = -1 };
-        snprintf(machine->name, sizeof(machine->name), "%.64s", uts.nodename);
-        snprintf(machine->system, sizeof(machine->system), "%s %s %s", uts.sysname, uts.release,
+        *host = (struct host){ .load = -1 };
+        snprintf(host->name, sizeof(host->name), "%.64s", uts.nodename);
+        snprintf(host->system, sizeof(host->system), "%s %s %s", uts.sysname, uts.release,
                  uts.machine);
-        read_processor(machine->processor, sizeof(machine->processor), uts.machine);
-        machine->processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
+        read_processor(host->processor, sizeof(host->processor), uts.machine);
+        host->processors = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
         if (!sched_getaffinity(0, sizeof(set), &set))
-                machine->processors = (uint32_t)CPU_COUNT(&set);
-        machine->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-        if (load && fscanf(load, "%lf", &machine->load) != 1)
-                machine->load = -1;
+                host->processors = (uint32_t)CPU_COUNT(&set);
+        host->memory_bytes = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+        if (load && fscanf(load, "%lf", &host->load) != 1)
+                host->load = -1;
         if (load)
                 fclose(load);
-        strftime(machine->time, sizeof(machine->time), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
+        strftime(host->time, sizeof(host->time), "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
 }
