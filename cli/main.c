@@ -69,7 +69,9 @@ static int run(struct cli *cli)
         }
 }
 
-#define NO_INPUT (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_ATTACH | CLI_BATCH | CLI_TOP)
+#define NO_INPUT                                                                                   \
+        (CLI_STATUS | CLI_MODELS | CLI_PS | CLI_CANCEL | CLI_ATTACH | CLI_BATCH | CLI_TOP |        \
+         CLI_BENCH)
 
 static bool needs_input(const struct cli *cli)
 {
