@@ -80,12 +80,12 @@ static void run_child(const char *program, const char *model, const char *const 
         }
         argv[count++] = "--fd";
         argv[count++] = number;
-        argv[count++] = "--log-level";
-        argv[count++] = "warn";
         for (size_t i = 0; flags[i]; i++) {
                 assert(i < FLAGS_MAX);
                 argv[count++] = flags[i];
         }
+        argv[count++] = "--log-level";
+        argv[count++] = "warn";
         setpgid(0, 0);
         signal(SIGPIPE, SIG_DFL);
         prctl(PR_SET_PDEATHSIG, SIGKILL);
