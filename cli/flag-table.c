@@ -75,6 +75,7 @@ const struct flag flag_table[] = {
         { "--model",     "NAME", SAMPLING | TOKENS | CLI_TEMPLATE | CLI_BATCH | CLI_BENCH, FLAG_TEXT, offsetof(struct cli, model), 0, "the model to use: one that the daemon serves; else one of the folder of models, or a path (with /, .gguf or .safetensors), for which a private samovard is started; batch: the model for lines that name none that is served" },
         { "--model",     "PATH", CLI_DOCTOR, FLAG_TEXT, offsetof(struct cli, model),                0, "also check whether this model fits into memory" },
         { "--http-port", "PORT", CLI_DOCTOR, FLAG_COUNT, offsetof(struct cli, doctor.http_port),    0, "the port of samovar-http; default 7266", .high = 65535 },
+        { "--digests",   NULL,   CLI_DOCTOR, FLAG_SWITCH, offsetof(struct cli, doctor.digests),     0, "read every byte of the models that samovar pull has fetched, and compare their SHA-256" },
 
         { "--system",    "TEXT", CONVERSATION | CLI_CHAT,     FLAG_TEXT,   offsetof(struct cli, system),               0, "the system message, before the question", "Prompt" },
         { "--answer",    "TEXT", CONVERSATION,     FLAG_TEXT,   offsetof(struct cli, answer),               0, "the beginning of the answer, which the model continues; only the continuation is printed" },

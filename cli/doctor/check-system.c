@@ -1,4 +1,4 @@
-/* The limits of the system: descriptors, system calls, containers, disk and clock. */
+/* The limits of the system: descriptors, system calls, containers, clock. */
 #include "cli/doctor/checks.h"
 
 #include <errno.h>
@@ -6,11 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/amounts.h"
-
-#define GIB               1073741824.0
-#define LEAST_DISK        (10 * GIB) /* a model of seven billion weights has 4 to 8 GiB */
-#define LEAST_DESCRIPTORS 1024u      /* connections (256), their rings, and files */
+#define LEAST_DESCRIPTORS 1024u /* connections (256), their rings, and files */
 #define OVERFLOW_UID      65534u
 #define THIS_AGE_S        INT64_C(1767225600) /* 1 January 2026, before this program was written */
 
@@ -132,26 +128,7 @@ void check_seccomp(const struct machine *machine, struct finding *finding)
                 find_more(finding, "; it may be why calls above are refused");
 }
 
-/* ---- disk and clock ---- */
-
-void check_disk(const struct machine *machine, struct finding *finding)
-{
-        char text[AMOUNT_BYTES];
-
-        if (machine->disk_result) {
-                find(finding, VERDICT_WARN, "%s: %s", machine->models,
-                     strerror(-machine->disk_result));
-                advise(finding, "models need a folder that can be read; any will do");
-                return;
-        }
-        find(finding, VERDICT_OK, "%s are free for models in %s",
-             amount_bytes((double)machine->disk_free, text), machine->models);
-        if ((double)machine->disk_free < LEAST_DISK) {
-                finding->verdict = VERDICT_WARN;
-                advise(finding, "many models have more than 4 GiB: make space, or keep them on "
-                                "another disk");
-        }
-}
+/* ---- the clock ---- */
 
 /* Sources of time that need no call into the kernel, so that asking for it is quick. */
 static bool is_quick_source(const char *source)

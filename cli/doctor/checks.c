@@ -24,6 +24,11 @@ const struct check checks[] = {
         { "gpu", "permission", check_gpu_permission },
         { "gpu", "library", check_gpu_library },
 
+        { "models", "folder", check_models },
+        { "models", "owners", check_model_owners },
+        { "models", "files", check_model_files },
+        { "models", "disk", check_disk },
+
         { "http", "127.0.0.1", check_port_4 },
         { "http", "[::1]", check_port_6 },
         { "http", "health", check_health },
@@ -32,7 +37,6 @@ const struct check checks[] = {
         { "system", "io_uring", check_uring },
         { "system", "container", check_container },
         { "system", "seccomp", check_seccomp },
-        { "system", "disk", check_disk },
         { "system", "clock", check_clock },
 };
 

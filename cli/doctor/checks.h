@@ -45,6 +45,12 @@ void check_gpu_driver(const struct machine *machine, struct finding *finding);
 void check_gpu_permission(const struct machine *machine, struct finding *finding);
 void check_gpu_library(const struct machine *machine, struct finding *finding);
 
+/* check-models.c */
+void check_models(const struct machine *machine, struct finding *finding);
+void check_model_owners(const struct machine *machine, struct finding *finding);
+void check_model_files(const struct machine *machine, struct finding *finding);
+void check_disk(const struct machine *machine, struct finding *finding);
+
 /* check-http.c */
 void check_port_4(const struct machine *machine, struct finding *finding);
 void check_port_6(const struct machine *machine, struct finding *finding);
@@ -55,7 +61,6 @@ void check_descriptors(const struct machine *machine, struct finding *finding);
 void check_uring(const struct machine *machine, struct finding *finding);
 void check_container(const struct machine *machine, struct finding *finding);
 void check_seccomp(const struct machine *machine, struct finding *finding);
-void check_disk(const struct machine *machine, struct finding *finding);
 void check_clock(const struct machine *machine, struct finding *finding);
 
 /*

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "cli/doctor/ask.h"
+#include "cli/doctor/look-at-models.h"
 
 #define DEFAULT_PORT 7266u
 
@@ -78,15 +79,6 @@ static void find_libraries(struct machine *machine)
                 machine->library_count++;
 }
 
-/* People keep models in their home, and root keeps those of the service in /var/lib. */
-static void find_models_folder(struct machine *machine)
-{
-        const char *home = getenv("HOME");
-
-        snprintf(machine->models, sizeof(machine->models), "%s",
-                 getuid() && home && *home ? home : "/var/lib");
-}
-
 /* The space of the disk where the folder is.  If it is not there, that is the nearest one above. */
 static void find_disk(struct machine *machine)
 {
@@ -94,7 +86,8 @@ static void find_disk(struct machine *machine)
         struct statvfs disk;
         int r;
 
-        snprintf(path, sizeof(path), "%s", machine->models);
+        snprintf(path, sizeof(path), "%s",
+                 machine->models.place_count ? machine->models.places[0] : "/");
         while ((r = statvfs(path, &disk)) && errno == ENOENT && (slash = strrchr(path, '/'))) {
                 *slash = '\0';
                 if (slash == path)
@@ -152,7 +145,7 @@ void machine_here(const struct cli *cli, struct machine *ret_machine)
         find_user(machine);
         find_sockets(cli, machine);
         find_libraries(machine);
-        find_models_folder(machine);
+        look_at_models(cli->doctor.digests, &machine->models);
         find_disk(machine);
         find_model(cli, machine);
         try_calls(machine);

@@ -33,6 +33,19 @@ struct http_facts {
         char message[128];   /* its message */
 };
 
+/* The models of the folders of models, where samovard finds a model by its name. */
+struct model_facts {
+        int result;                   /* 0, or a negative errno: the folders cannot be read */
+        char places[2][MACHINE_PATH]; /* the folders; the first is for new models */
+        size_t place_count;
+        size_t count, pulled; /* all models; those that `samovar pull` has fetched */
+        uint64_t bytes, pulled_bytes;
+        bool read;        /* every byte of pulled models was read, and compared with its digest */
+        size_t wrong;     /* pulled models that are not as they came */
+        char why[256];    /* what is wrong with the first of them */
+        char source[192]; /* where pull fetched it from */
+};
+
 struct machine {
         const char *root;
 
@@ -59,9 +72,9 @@ struct machine {
 
         char libraries[2][MACHINE_PATH]; /* folders in which the library for GPUs may be */
         size_t library_count;
-        char models[MACHINE_PATH]; /* where models are likely to lie */
-        uint64_t disk_free;        /* where that folder is or would be */
-        int disk_result;           /* 0, or a negative errno */
+        struct model_facts models;
+        uint64_t disk_free; /* where new models are put */
+        int disk_result;    /* 0, or a negative errno */
 
         int memfd_result, uring_result; /* 0, or a negative errno */
         uint64_t shm_bytes;             /* size of /dev/shm; 0: there is none */

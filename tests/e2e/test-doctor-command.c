@@ -118,6 +118,59 @@ static void a_daemon_that_is_stopped_is_not_waited_for_long(void **state)
         fixture_stop(fixture);
 }
 
+/* Changes one byte in the middle of the file. */
+static void change_byte(const char *path)
+{
+        FILE *file = fopen(path, "r+e");
+        int byte;
+
+        assert_non_null(file);
+        assert_int_equal(fseek(file, 4000, SEEK_SET), 0);
+        byte = getc(file);
+        assert_int_equal(fseek(file, 4000, SEEK_SET), 0);
+        assert_int_not_equal(putc(byte ^ 1, file), EOF);
+        assert_int_equal(fclose(file), 0);
+}
+
+static void expect_models(const struct daemon_fixture *fixture, const char *flag,
+                          const char *result, const char *words)
+{
+        struct run_result ran = RUN(fixture, NULL, SAMOVAR, "doctor", "--json", flag);
+        struct json_document *json = parse(&ran);
+
+        expect(json, "models", "files", result, words);
+        json_free(json);
+        run_result_free(&ran);
+}
+
+static void a_pulled_model_that_was_changed_is_found(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        char folder[128], copy[128], pulled[192];
+        struct run_result ran;
+
+        START_DAEMON(fixture, "--threads", "1");
+        snprintf(folder, sizeof(folder), "%s/models", fixture->directory);
+        snprintf(copy, sizeof(copy), "%s/toy.gguf", fixture->directory);
+        snprintf(pulled, sizeof(pulled), "%s/toy/toy.gguf", folder);
+        setenv("SAMOVAR_MODELS", folder, 1);
+        ran = RUN(fixture, NULL, "/bin/cp", env_path("TOY_MODEL"), copy);
+        assert_int_equal(ran.status, 0);
+        run_result_free(&ran);
+        ran = RUN(fixture, NULL, SAMOVAR, "pull", copy);
+        assert_int_equal(ran.status, 0);
+        run_result_free(&ran);
+        expect_models(fixture, "--any-uid", "ok", "1 pulled model, ");
+        expect_models(fixture, "--digests", "ok", "all bytes have the digests of their source");
+        change_byte(pulled);
+        expect_models(fixture, "--any-uid", "ok", "sizes are right");
+        expect_models(fixture, "--digests", "fail", "the SHA-256 of toy.gguf has changed");
+        assert_int_equal(truncate(pulled, 4000), 0);
+        expect_models(fixture, "--any-uid", "fail", "toy.gguf has 4000 bytes, not ");
+        unsetenv("SAMOVAR_MODELS");
+        fixture_stop(fixture);
+}
+
 static void samovar_http_is_found_at_its_port(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -147,6 +200,7 @@ int main(void)
                 DAEMON_TEST(without_a_daemon_it_says_what_to_do),
                 DAEMON_TEST(a_model_that_is_missing_fails),
                 DAEMON_TEST(a_daemon_that_is_stopped_is_not_waited_for_long),
+                DAEMON_TEST(a_pulled_model_that_was_changed_is_found),
                 DAEMON_TEST(samovar_http_is_found_at_its_port),
         };
 

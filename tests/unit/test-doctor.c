@@ -714,17 +714,72 @@ static void a_filter_of_system_calls_is_named(void **state)
         expect(rig, check_seccomp, VERDICT_OK, "it may be why calls above are refused", NULL);
 }
 
+static void put_models_in(struct rig *rig, const char *folder)
+{
+        snprintf(rig->machine.models.places[0], MACHINE_PATH, "%s", folder);
+        rig->machine.models.place_count = 1;
+}
+
 static void a_disk_without_space_for_models_is_a_warning(void **state)
 {
         struct rig *rig = *state;
 
-        strcpy(rig->machine.models, "/home/alice/models");
+        put_models_in(rig, "/home/alice/models");
         rig->machine.disk_free = UINT64_C(100) << 30;
         expect(rig, check_disk, VERDICT_OK, "100.0 GiB are free for models in /home/alice", NULL);
         rig->machine.disk_free = UINT64_C(3) << 30;
         expect(rig, check_disk, VERDICT_WARN, "3.0 GiB", "keep them on another disk");
         rig->machine.disk_result = -EACCES;
-        expect(rig, check_disk, VERDICT_WARN, "Permission denied", "any will do");
+        expect(rig, check_disk, VERDICT_WARN, "Permission denied", "SAMOVAR_MODELS");
+}
+
+static void models_that_others_may_replace_are_a_warning(void **state)
+{
+        struct rig *rig = *state;
+
+        put_models_in(rig, "/models");
+        expect(rig, check_model_owners, VERDICT_OK, "nobody else", NULL); /* no folder yet */
+        write_file(rig, "/models/a.gguf", "");
+        rig->machine.uid = getuid();
+        set_mode(rig, "/models", 0755);
+        expect(rig, check_model_owners, VERDICT_OK, "nobody else", NULL);
+        set_mode(rig, "/models", 0775);
+        expect(rig, check_model_owners, VERDICT_WARN, "written by its group", "chmod go-w /models");
+        set_mode(rig, "/models", 0757);
+        expect(rig, check_model_owners, VERDICT_WARN, "written by everyone", "chmod go-w /models");
+        /* The service's user finds them in root's folder; whose else, may change them. */
+        set_mode(rig, "/models", 0755);
+        rig->machine.uid = getuid() + 1;
+        if (getuid())
+                expect(rig, check_model_owners, VERDICT_WARN, "belongs to user ", "of root");
+        else
+                expect(rig, check_model_owners, VERDICT_OK, "nobody else", NULL);
+}
+
+static void models_that_are_not_as_they_came_fail(void **state)
+{
+        struct rig *rig = *state;
+        struct model_facts *models = &rig->machine.models;
+
+        put_models_in(rig, "/models");
+        expect(rig, check_models, VERDICT_OK, "0 models, 0 bytes, in /models", NULL);
+        expect(rig, check_model_files, VERDICT_OK, "no model was pulled", NULL);
+        models->count = 3;
+        models->pulled = 2;
+        models->bytes = UINT64_C(5) << 30;
+        models->pulled_bytes = UINT64_C(4) << 30;
+        expect(rig, check_models, VERDICT_OK, "3 models, 5.0 GiB", NULL);
+        expect(rig, check_model_files, VERDICT_OK, "2 pulled models, 4.0 GiB: sizes are right",
+               NULL);
+        models->read = true;
+        expect(rig, check_model_files, VERDICT_OK, "all bytes have the digests", NULL);
+        models->wrong = 1;
+        strcpy(models->why, "tea: the SHA-256 of tea.gguf has changed");
+        strcpy(models->source, "hf:acme/tea-GGUF:Q8_0");
+        expect(rig, check_model_files, VERDICT_FAIL, "1 of 2 pulled models is not as it came: tea:",
+               "samovar pull hf:acme/tea-GGUF:Q8_0");
+        models->result = -EACCES;
+        expect(rig, check_models, VERDICT_WARN, "/models: Permission denied", "SAMOVAR_MODELS");
 }
 
 static void a_clock_that_is_wrong_fails(void **state)
@@ -833,6 +888,8 @@ int main(void)
                 CASE(containers_are_recognised),
                 CASE(a_filter_of_system_calls_is_named),
                 CASE(a_disk_without_space_for_models_is_a_warning),
+                CASE(models_that_others_may_replace_are_a_warning),
+                CASE(models_that_are_not_as_they_came_fail),
                 CASE(a_clock_that_is_wrong_fails),
                 CASE(nonsense_in_files_is_survived),
         };
