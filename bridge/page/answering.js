@@ -1,6 +1,6 @@
-// One request and its answers: sends it, reads the stream into the messages, and stores them about
-// once a second together with the number of events that they are made of.  So after a reload, or in
-// another tab, the stream goes on with the next event: nothing is lost, and nothing comes twice.
+// One request and its answer: sends it, reads the stream into the message, and stores it about once
+// a second together with the number of events that it is made of.  So after a reload, or in another
+// tab, the stream goes on with the next event: nothing is lost, and nothing comes twice.
 
 import { ApiError, events, getJson, request } from './api.js';
 import { withLock } from './lock.js';
@@ -20,7 +20,7 @@ function sleep(ms, signal) {
 }
 
 function lockOf(message) {
-    return `samovar-answer-${message.group ?? message.id}`;
+    return `samovar-answer-${message.id}`;
 }
 
 // null: the server does not keep the stream.
@@ -34,10 +34,9 @@ function deleteStream(id) {
 }
 
 export class Answering {
-    // messages: the assistant messages, one for each answer.  onchange(): a message has changed;
-    // onend(): the last call.
-    constructor(messages, { onchange, onend }) {
-        this.messages = messages;
+    // message: the assistant message.  onchange(): it has changed; onend(): the last call.
+    constructor(message, { onchange, onend }) {
+        this.message = message;
         this.onchange = onchange;
         this.onend = onend;
         this.abort = new AbortController();
@@ -49,11 +48,10 @@ export class Answering {
         this.progress = {};  // position, state, done, total: before the first piece
     }
 
-    // Sends the request.  Never rejects: a failure becomes the state of the messages.
+    // Sends the request.  Never rejects: a failure becomes the state of the message.
     start(body) {
-        return withLock(lockOf(this.messages[0]), null, () => this.guard(async () => {
-            for (const message of this.messages)
-                Object.assign(message, { state: 'running', error: '', finish: '', stream: null });
+        return withLock(lockOf(this.message), null, () => this.guard(async () => {
+            Object.assign(this.message, { state: 'running', error: '', finish: '', stream: null });
             await this.save();
             this.watchWork();
             await this.read(await this.send(body));
@@ -62,12 +60,12 @@ export class Answering {
 
     // Goes on with a stream whose tab is gone; waits while another tab reads it.
     takeOver(signal) {
-        return withLock(lockOf(this.messages[0]), signal, async () => {
-            const now = await readMessage(this.messages[0].id);
+        return withLock(lockOf(this.message), signal, async () => {
+            const now = await readMessage(this.message.id);
 
             if (!now)
                 return;
-            Object.assign(this.messages[0], now);
+            Object.assign(this.message, now);
             if (now.state !== 'running')
                 this.onend(this);
             else
@@ -96,29 +94,25 @@ export class Answering {
         try {
             await this.save();
         } catch (error) {
-            this.messages[0].error ||= `not stored: ${error.message}`;
+            this.message.error ||= `not stored: ${error.message}`;
         }
         this.onend(this);
     }
 
-    // Says of each message how it ended.
+    // Says how the answer ended.
     settle(failure) {
-        for (const message of this.messages) {
-            const whole = Boolean(message.finish);
+        const { message, stopped } = this, whole = Boolean(message.finish);
 
-            message.state = whole ? 'done' : this.stopped ? 'stopped' : 'failed';
-            if (!whole && !this.stopped)
-                message.error = failure?.message ?? 'the answer was cut off';
-            this.endReasoning(message);
-        }
+        message.state = whole ? 'done' : stopped ? 'stopped' : 'failed';
+        if (!whole && !stopped)
+            message.error = failure?.message ?? 'the answer was cut off';
+        this.endReasoning();
     }
 
     // The server keeps only some streams of a person: one that is over makes room.
     forgetStream() {
-        const [message] = this.messages;
-
-        deleteStream(message.stream?.id);
-        message.stream = null;
+        deleteStream(this.message.stream?.id);
+        this.message.stream = null;
     }
 
     async send(body) {
@@ -136,7 +130,7 @@ export class Answering {
 
         this.progress.position = Number(response.headers.get('x-samovar-queue-position') ?? 0);
         if (id) {
-            this.messages[0].stream = { id, seen: 0 };
+            this.message.stream = { id, seen: 0 };
             await this.save();
         }
         return response;
@@ -167,14 +161,14 @@ export class Answering {
 
     // Reads the stream to its end.  If the connection is lost, it goes on with the next event.
     async read(response) {
-        const [message] = this.messages;
+        const { message } = this;
 
         for (let tries = 0; ; ) {
             const { seen } = message.stream ?? {};
 
             if (response)
                 await this.readOnce(response);
-            if (this.messages.every(({ finish }) => finish) || !message.stream)
+            if (message.finish || !message.stream)
                 return;
             if (message.stream.seen > seen)
                 tries = 0;
@@ -188,7 +182,7 @@ export class Answering {
     }
 
     async readOnce(response) {
-        const [message] = this.messages;
+        const { message } = this;
 
         try {
             for await (const event of events(response)) {
@@ -205,7 +199,7 @@ export class Answering {
 
     // null: the server is away, or its daemon is.
     async reopen() {
-        const { id, seen } = this.messages[0].stream;
+        const { id, seen } = this.message.stream;
 
         try {
             return await request(`v1/streams/${id}?from=${seen}`, { signal: this.abort.signal });
@@ -219,7 +213,7 @@ export class Answering {
     }
 
     async resume() {
-        if (!this.messages[0].stream)
+        if (!this.message.stream)
             throw new ApiError(0, 'the page was closed before the answer was whole');
         this.watchWork();
         await this.read(null);
@@ -231,22 +225,20 @@ export class Answering {
         if (event.error)
             throw new ApiError(200, event.error.message ?? 'the server failed');
         this.progress.lost = false;
-        if (event.prompt_progress)
-            Object.assign(this.progress, { state: 'reading', done: event.prompt_progress.processed,
-                                           total: event.prompt_progress.total });
         for (const choice of event.choices ?? [])
-            this.takeChoice(this.messages[choice.index], choice);
+            if (choice.index === 0)
+                this.takeChoice(choice);
         if (event.usage)
             this.takeUsage(event.usage, event.timings ?? {});
-        for (const message of event.model ? this.messages : [])
-            message.model = event.model;
+        if (event.model)
+            this.message.model = event.model;
         this.onchange();
         this.saving ??= setTimeout(() => this.saveSoon(), this.saveMs());
     }
 
-    takeChoice(message, { delta = {}, logprobs, finish_reason }) {
-        if (!message)
-            return;
+    takeChoice({ delta = {}, logprobs, finish_reason }) {
+        const { message } = this;
+
         if (delta.content || delta.reasoning_content || delta.tool_calls) {
             this.first ||= performance.now();
             this.pieces++;
@@ -256,18 +248,18 @@ export class Answering {
             message.reasoning_since ??= Date.now();
         }
         if (delta.content || delta.tool_calls)
-            this.endReasoning(message);
+            this.endReasoning();
         message.text += delta.content ?? '';
         for (const part of delta.tool_calls ?? [])
-            this.takeCall(message, part);
+            this.takeCall(part);
         for (const token of logprobs?.content ?? [])
             (message.tokens ??= []).push(toToken(token));
         if (finish_reason)
             message.finish = finish_reason;
     }
 
-    takeCall(message, part) {
-        const calls = message.calls ??= [];
+    takeCall(part) {
+        const calls = this.message.calls ??= [];
         const call = calls[part.index] ??= { id: '', name: '', arguments: '' };
 
         call.id = part.id ?? call.id;
@@ -275,27 +267,25 @@ export class Answering {
         call.arguments += part.function?.arguments ?? '';
     }
 
-    endReasoning(message) {
+    endReasoning() {
+        const { message } = this;
+
         if (!message.reasoning_since)
             return;
         message.reasoned_ms = (message.reasoned_ms ?? 0) + Date.now() - message.reasoning_since;
         delete message.reasoning_since;
     }
 
-    // The counts are sums over all answers of the request.
     takeUsage(usage, timings) {
-        const stats = {
+        this.message.stats = {
             prompt: usage.prompt_tokens, output: usage.completion_tokens,
             cached: usage.prompt_tokens_details?.cached_tokens ?? timings.cache_n ?? 0,
             reasoning: usage.completion_tokens_details?.reasoning_tokens ?? 0,
-            answers: this.messages.length, per_second: timings.predicted_per_second ?? 0,
+            per_second: timings.predicted_per_second ?? 0,
             prompt_ms: timings.prompt_ms ?? 0, queued_ms: timings.queued_ms ?? 0,
             cache_miss: timings.cache_miss ?? '', position: this.progress.position ?? 0,
             first_ms: this.first ? this.first - this.begun : 0,
         };
-
-        for (const message of this.messages)
-            message.stats = stats;
     }
 
     // ---- before the first piece ----
@@ -304,7 +294,7 @@ export class Answering {
     async watchWork() {
         while (workIsShown && !this.first && !this.over && !this.stopped) {
             await sleep(POLL_MS);
-            const id = this.messages[0].stream?.id;
+            const id = this.message.stream?.id;
 
             if (!id || this.first || this.over || document.hidden)
                 continue;
@@ -326,8 +316,9 @@ export class Answering {
 
     // A long answer takes longer to store, so it is stored more seldom.
     saveMs() {
-        return this.messages.reduce((ms, { text, tokens }) =>
-            ms + text.length / 200 + (tokens?.length ?? 0) / 5, SAVE_MS);
+        const { text, tokens } = this.message;
+
+        return SAVE_MS + text.length / 200 + (tokens?.length ?? 0) / 5;
     }
 
     async saveSoon() {
@@ -337,7 +328,7 @@ export class Answering {
 
     // Text and count of events change in one turn, so what is stored of them agrees.
     async save() {
-        if (!await putMessages(this.messages))
+        if (!await putMessages([this.message]))
             this.stop(); // the chat was deleted
     }
 }

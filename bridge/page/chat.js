@@ -77,7 +77,7 @@ export class Chat {
             return;
         const own = this.conversation.get(message.id);
 
-        this.makeAnswering([own]).takeOver(this.leaving.signal)
+        this.makeAnswering(own).takeOver(this.leaving.signal)
             .catch(() => this.running.delete(own.id));
     }
 
@@ -184,30 +184,28 @@ export class Chat {
 
     stopAll(which) {
         for (const answering of this.running.values())
-            if (which(answering.messages[0]))
+            if (which(answering.message))
                 answering.stop();
     }
 
-    makeAnswering(messages) {
-        const answering = new Answering(messages, {
-            onchange: () => messages[0].chat === this.id && this.view.schedule(),
-            onend: () => this.onEnd(answering),
+    makeAnswering(message) {
+        const answering = new Answering(message, {
+            onchange: () => message.chat === this.id && this.view.schedule(),
+            onend: () => this.onEnd(message),
         });
 
-        for (const { id } of messages)
-            this.running.set(id, answering);
+        this.running.set(message.id, answering);
         return answering;
     }
 
-    onEnd(answering) {
-        const [message] = answering.messages;
-
-        for (const { id } of answering.messages)
-            this.running.delete(id);
+    onEnd(message) {
+        this.running.delete(message.id);
         if (message.chat !== this.id)
             return;
         this.render();
         this.onchange();
+        if (this.isRunning) // another one, beside it
+            return;
         announce(message.state === 'done'
             ? `The answer is complete${message.stats ? `: ${message.stats.output} tokens` : ''}`
             : message.state === 'stopped' ? 'The answer is stopped' : `The answer failed: ${message.error}`);
@@ -269,24 +267,26 @@ export class Chat {
         return true;
     }
 
-    // Asks for new answers to the branch that ends with this message.
+    // Asks for new answers to the branch that ends with this message.  Each is a request of its own,
+    // so that each goes on after a reload.  The daemon reads their prompt once: others wait until
+    // the first one's is computed, and find it in the cache.
     answer(parent, count) {
         const group = count > 1 ? newId() : undefined;
         const schema = this.settings.schema_on ? readSchema(this.settings.schema) : undefined;
         const messages = Array.from({ length: count }, (_, order) => this.newMessage(
             { role: 'assistant', parent, group, state: 'running', schema: schema || undefined }, order));
-        const body = buildRequest(this.conversation.path(parent), this.settings, { answers: count });
+        const path = this.conversation.path(parent);
 
         messages.forEach((message) => this.conversation.add(message));
         this.conversation.leaf = messages[0].id;
         this.view.follows = true;
-        const answering = this.makeAnswering(messages);
+        const answerings = messages.map((message) => this.makeAnswering(message));
 
         this.render();
         this.onchange();
         announce('Waiting for the answer');
         this.keepChat();
-        answering.start(body);
+        answerings.forEach((answering, order) => answering.start(buildRequest(path, this.settings, { order })));
     }
 
     regenerate(message) {
@@ -301,7 +301,7 @@ export class Chat {
 
         message.state = 'running';
         this.conversation.leaf = message.id;
-        this.makeAnswering([message]).start(body);
+        this.makeAnswering(message).start(body);
         this.render();
     }
 

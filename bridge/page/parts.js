@@ -199,15 +199,15 @@ function endWords({ state, finish }) {
             state === 'stopped' ? 'Stopped' : '', ENDS[finish] ?? ''];
 }
 
-// What its request cost, with all its answers.
+// What it cost.
 function costWords(stats, withMiss) {
     if (!stats)
         return [];
-    const { output, answers, per_second: speed, first_ms: first, queued_ms: queued } = stats;
+    const { output, per_second: speed, first_ms: first, queued_ms: queued } = stats;
 
-    return [count(output, 'token') + (answers > 1 ? ` in ${answers} answers` : ''),
-            speed ? `${rate(speed)} tokens/s` : '', first ? `first after ${duration(first)}` : '',
-            queued > 5 ? `queued ${duration(queued)}` : '', cacheWords(stats, withMiss)];
+    return [count(output, 'token'), speed ? `${rate(speed)} tokens/s` : '',
+            first ? `first after ${duration(first)}` : '', queued > 5 ? `queued ${duration(queued)}` : '',
+            cacheWords(stats, withMiss)];
 }
 
 const line = (words) => words.filter(Boolean).join(' · ');
@@ -218,23 +218,27 @@ export function statusWords(message, answering, withMiss) {
                                  : line([...endWords(message), ...costWords(message.stats, withMiss)]);
 }
 
-// Has its request other answers, too?
-function isOneOfMany({ stats }, answering) {
-    return (isAnswered(answering) ? answering.messages.length : stats?.answers ?? 1) > 1;
-}
-
 // Of an answer beside others: not what rowWords() tells of all of them.
-export function cardWords(message, answering, withMiss) {
-    if (!isOneOfMany(message, answering))
-        return statusWords(message, answering, withMiss);
-    return isAnswered(answering) ? '' : line(endWords(message));
+export function cardWords(message, answering) {
+    if (isAnswered(answering))
+        return answering.first ? progressWords(answering) : '';
+    return line([...endWords(message), message.stats ? count(message.stats.output, 'token') : '']);
 }
 
+// Of answers side by side: they wait for one prompt, and share it.
 export function rowWords(messages, answering, withMiss) {
-    const message = messages.find((each) => isOneOfMany(each, answering(each)));
+    const running = messages.map(answering).filter(isAnswered);
+    const stats = messages.map((message) => message.stats).filter(Boolean);
 
-    if (!message)
+    if (running.some(({ first }) => !first))
+        return progressWords(running.find(({ first }) => !first));
+    if (running.length || !stats.length)
         return '';
-    return isAnswered(answering(message)) ? progressWords(answering(message))
-                                          : line(costWords(message.stats, withMiss));
+    const sum = (name) => stats.reduce((all, each) => all + each[name], 0);
+    const first = stats.reduce((best, each) => each.first_ms < best.first_ms ? each : best);
+
+    return line([`${count(sum('output'), 'token')} in ${messages.length} answers`,
+                 first.first_ms ? `first after ${duration(first.first_ms)}` : '',
+                 cacheWords({ prompt: sum('prompt'), cached: sum('cached'), cache_miss: first.cache_miss },
+                            withMiss)]);
 }

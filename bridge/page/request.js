@@ -7,7 +7,8 @@ export const DEFAULTS = {
     tools: '', tool_choice: '', schema: '', schema_on: false,
 };
 
-export const ANSWERS = [1, 2, 3, 4, 6, 8]; // as in index.html
+// As in index.html.  Each has a connection, and a browser opens six to a server.
+export const ANSWERS = [1, 2, 3, 4];
 
 const NUMBERS = ['temperature', 'top_p', 'top_k', 'min_p', 'max_tokens', 'seed', 'presence_penalty',
                  'frequency_penalty', 'repeat_penalty'];
@@ -77,9 +78,9 @@ function toMessage(node) {
 }
 
 // Throws an Error with words if tools or schema are no JSON.
-export function buildRequest(path, settings, { answers = 1, keep = true } = {}) {
+export function buildRequest(path, settings, { order = 0 } = {}) {
     const body = { stream: true, stream_options: { include_usage: true }, timings_per_token: true,
-                   messages: path.map(toMessage) };
+                   stream_keep_ms: KEEP_MS, messages: path.map(toMessage) };
     const tools = readTools(settings.tools), schema = settings.schema_on && readSchema(settings.schema);
     const stop = settings.stop.split('\n').filter(Boolean);
 
@@ -101,10 +102,8 @@ export function buildRequest(path, settings, { answers = 1, keep = true } = {}) 
         body.response_format = { type: 'json_schema', json_schema: { name: 'answer', schema } };
     if (settings.logprobs)
         Object.assign(body, { logprobs: true, top_logprobs: Number(settings.top_logprobs) });
-    // Only a single answer can be kept; several ones tell how far the prompt is read.
-    if (answers > 1)
-        Object.assign(body, { n: answers, return_progress: true });
-    else if (keep)
-        body.stream_keep_ms = KEEP_MS;
+    // Answers side by side have draws of their own.
+    if (body.seed !== undefined)
+        body.seed += order;
     return body;
 }

@@ -12,7 +12,7 @@ import { ANSWERS, DEFAULTS } from './request.js';
 const VERSION = 1;
 const EXPORT_FORMAT = 'samovar-chats';
 
-const NO_STATS = { prompt: 0, output: 0, cached: 0, answers: 1 };
+const NO_STATS = { prompt: 0, output: 0, cached: 0 };
 
 const listeners = new Set();
 const channel = new BroadcastChannel('samovar-history');

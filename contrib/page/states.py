@@ -58,12 +58,6 @@ def with_tokens(stream, body):
     stream.end(cache_miss="evicted")
 
 
-def several(stream, body):
-    for index in range(body["n"]):
-        stream.delta(index=index, content="The answer with the number %d." % index)
-    stream.end(choices=body["n"])
-
-
 def failing(stream, body):
     stream.delta(content="So far")
     stream.event(error={"message": "the daemon has ended"})
@@ -78,7 +72,7 @@ def states(browser, fake, size, **options):
     phone = size == "phone"
     yield "welcome", visit
 
-    fake.will(say(MARKDOWN, piece=300), think("I *think*.", "The end."), with_tokens, several, failing,
+    fake.will(say(MARKDOWN, piece=300), think("I *think*.", "The end."), with_tokens, *3 * [say("One of the answers.")], failing,
               call(("clock", '{"zone": "UTC"}')))
     visit.page.locator("#files").set_input_files({"name": "notes.txt", "mimeType": "text/plain", "buffer": b"tea"})
     expect(visit.page.get_by_role("list", name="Attached files").get_by_role("listitem")).to_have_count(1)

@@ -6,7 +6,6 @@ from playwright.sync_api import expect
 
 from browser import SIZES, until
 from fake_server import MODEL, say, think
-from states import several
 
 CODE = "Look:\n\n```python\nprint('tea')\n```\n\n" + "```\n" + "".join("line %d\n" % at for at in range(700)) + "```\n"
 
@@ -392,12 +391,17 @@ def test_a_task_list_is_shown(browser, fake, size):
 
 
 def test_answers_side_by_side_are_chosen(browser, fake, size):
+    def one(stream, body):
+        stream.delta(content="The answer with the number %d." % (body["seed"] - 7))
+        stream.end()
     visit = browser.visit(fake, size)
-    fake.will(several, say("Fine."))
+    visit.settings().get_by_label("Seed").fill("7")
+    visit.close_panel()
+    fake.will(one, one, one, one, say("Fine."))
     visit.answers_wanted(4)
     visit.send("Hi")
     visit.whole()
-    assert fake.chats()[-1]["n"] == 4
+    assert sorted(body["seed"] for body in fake.chats()) == [7, 8, 9, 10]
     group = visit.page.get_by_role("group", name="4 answers side by side")
     cards = group.get_by_role("article")
     assert cards.locator(".body").all_inner_texts() == ["The answer with the number %d." % at for at in range(4)]

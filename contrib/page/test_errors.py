@@ -187,18 +187,14 @@ def test_a_stop_before_the_headers_still_drops_the_stream(browser, fake):
 
 
 def test_the_queue_and_a_slow_prefill_are_shown(browser, fake, size):
-    steps = [threading.Event() for _ in range(3)]
+    go_on = threading.Event()
     work = {"streams": [], "handles": []}
     row = {"stream_id": "stream_1", "state": "waiting", "waits_for": "slot", "prompt": 8000, "prompt_done": 0,
            "number": "1", "uid": 0, "priority": "normal", "tokens": 0, "age_ms": 5}
 
     def answer(stream, body):
         stream.head(x_samovar_stream_id="stream_1", x_samovar_queue_position="3")
-        steps[0].wait(20)
-        stream.event(choices=[], prompt_progress={"total": 8000, "processed": 2000})
-        steps[1].wait(20)
-        stream.event(choices=[], prompt_progress={"total": 8000, "processed": 6000})
-        steps[2].wait(20)
+        go_on.wait(20)
         stream.delta(content="Done.")
         stream.end(prompt=8000, cached=4000, cache_miss="evicted", queued_ms=1500)
     fake.will(answer)
@@ -209,12 +205,11 @@ def test_the_queue_and_a_slow_prefill_are_shown(browser, fake, size):
     expect(status).to_contain_text("place 3 in the queue")
     work["streams"] = [row]
     expect(status).to_contain_text("all slots are taken")
-    work["streams"] = []
-    steps[0].set()
+    work["streams"] = [{**row, "state": "prefill", "waits_for": None, "prompt_done": 2000}]
     expect(status).to_contain_text("Reading the prompt: 25 % of 8,000 tokens")
-    steps[1].set()
+    work["streams"] = [{**row, "state": "prefill", "waits_for": None, "prompt_done": 6000}]
     expect(status).to_contain_text("Reading the prompt: 75 %")
-    steps[2].set()
+    go_on.set()
     visit.whole()
     for words in ("queued 1.5 s", "prompt 8,000, 50 % cached", "evicted"):
         expect(status).to_contain_text(words)

@@ -84,11 +84,7 @@ def test_export_and_import_make_the_same_history(browser, fake, size):
     expect(visit.last.locator(".body")).to_have_text("One more.")
     visit.whole()
 
-    def several(stream, body):
-        for index in range(body["n"]):
-            stream.delta(index=index, content="answer %d \u202e" % index)
-        stream.end(choices=body["n"])
-    fake.will(several)
+    fake.will(*(say("answer %d \u202e" % index) for index in range(3)))
     visit.answers_wanted(3)
     visit.send("Several?")
     visit.whole()
