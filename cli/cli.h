@@ -80,7 +80,7 @@ struct cli {
         const char *model;      /* a model's name, or a file for a private daemon */
         const char *model_file; /* of the private daemon that runs; then `model` is NULL */
         char *found_model;      /* the path of `model` in the folder of models, if that is used */
-        bool json, any_uid, stats, ignore_eos, clamp, all, pieces, control_text;
+        bool json, any_uid, stats, ignore_eos, clamp, all, pieces, control_text, names;
         uint32_t timeout_s; /* as given; 0: not given */
         uint32_t wait_s;    /* the longest wait for a connection to the service */
         double watch_s;     /* status: seconds until it is shown again; 0: it is shown once */
@@ -209,6 +209,7 @@ int cli_status(struct cli *cli);
 int cli_ps(struct cli *cli);     /* work.c */
 int cli_cancel(struct cli *cli); /* work.c */
 int cli_models(struct cli *cli);
+int cli_model_names(void);     /* models --names */
 int cli_pull(struct cli *cli); /* pull/command.c */
 int cli_rm(struct cli *cli);   /* pull/remove.c */
 

@@ -178,6 +178,7 @@ const struct flag flag_table[] = {
         { "--raw", "FILE", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.raw), 0, "write all samples, a line of JSON each" },
 
         { "--json",      NULL,   (ALL & ~(CLI_FORK_DEMO | CLI_CANCEL | CLI_CHAT)) | CLI_INSPECT | CLI_DOCTOR | CLI_PULL, FLAG_SWITCH, offsetof(struct cli, json),                 0, "print JSON", "Output" },
+        { "--names",     NULL,   CLI_MODELS, FLAG_SWITCH, offsetof(struct cli, names),                0, "print only the names of the models in the folder, one a line" },
         { "--control-text", NULL, ONE_QUESTION, FLAG_SWITCH, offsetof(struct cli, control_text),         0, "print the text of control tokens that the model generates, too" },
         { "--pieces",    NULL,   TOKENS,   FLAG_SWITCH, offsetof(struct cli, pieces),               0, "print a line for each token: its id, what it is, and its own text" },
         { "--logprobs",  "N",    ONE_QUESTION, FLAG_UINT32, offsetof(struct cli, generate.logprobs),   SMV_SET_LOGPROBS, "with --json: the log-probability of each token, and of the N likeliest ones", .high = SMV_LOGPROBS_MAX },

@@ -30,6 +30,10 @@ static bool run_alone(struct cli *cli, int *ret_result)
         case CLI_RM:
                 *ret_result = cli_rm(cli);
                 return true;
+        case CLI_MODELS:
+                if (cli->names)
+                        *ret_result = cli_model_names();
+                return cli->names;
         default:
                 return false;
         }

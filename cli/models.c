@@ -1,6 +1,6 @@
 /*
  * models: lists what the daemon serves, as its status says, and what is in the folder of models.  A
- * daemon serves one model; without a daemon, only the folder is listed.
+ * daemon serves one model; without a daemon, only the folder is listed.  --names is for completion.
  */
 #include "cli/reply.h"
 
@@ -236,6 +236,19 @@ static int print_folder(const struct folder *folder, bool served)
         return r;
 }
 
+static int print_names(const struct folder *folder)
+{
+        int r = 0;
+
+        for (size_t i = 0; i < folder->list.count && !r; i++) {
+                char line[STORE_NAME_BYTES + 2];
+                int n = snprintf(line, sizeof(line), "%s\n", folder->list.models[i].name);
+
+                r = screen_raw(line, (size_t)n);
+        }
+        return r;
+}
+
 /* The status, or NULL if there is no daemon. */
 static int ask_status(struct cli *cli, struct json_document **ret_status)
 {
@@ -249,6 +262,17 @@ static int ask_status(struct cli *cli, struct json_document **ret_status)
         if (!r)
                 r = reply_parse(json.at, "the status", ret_status);
         bytes_deinit(&json);
+        return r;
+}
+
+int cli_model_names(void)
+{
+        struct folder folder;
+        int r = read_folder(&folder);
+
+        if (!r)
+                r = print_names(&folder);
+        store_list_deinit(&folder.list);
         return r;
 }
 

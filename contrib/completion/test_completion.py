@@ -40,6 +40,10 @@ CASES = [
     ("samovar status --any-uid --w", {"--watch"}, {"--temp"}),
     ("samovar --socket other cancel ", {"5"}, {"4711"}),
     ("samovar cancel --socket=other ", {"5"}, {"4711"}),
+    ("samovar rm ", {"tea-Q8_0", "coffee"}, {FILES}),
+    ("samovar rm te", {"tea-Q8_0"}, {"coffee", FILES}),
+    ("samovar ask --model ", {"tea-Q8_0", "coffee", FILES}, set()),
+    ("samovard --model ", {"tea-Q8_0", "coffee", FILES}, set()),
     ("samovard --back", {"--backend"}, {"--threads"}),
     ("samovard --backend ", {"cpu", "cuda", "auto", "ref"}, set()),
     ("samovard --model a-f", {FILES}, set()),
@@ -50,8 +54,9 @@ CASES = [
 ]
 
 
-# The command that the scripts ask for numbers.
+# The command that the scripts ask for numbers and names.
 COMMAND = """#!/bin/sh
+[ "$1 $2" != "models --names" ] || exec printf '%s\\n' tea-Q8_0 coffee
 [ "$1" = ps ] || exit 1
 echo "number               kind      state    user          process    tokens     age"
 if [ "$2 $3" = "--socket other" ] || [ "$2" = --socket=other ]; then
