@@ -28,6 +28,18 @@ const char *amount_duration(double seconds, char to[AMOUNT_BYTES])
         return to;
 }
 
+const char *amount_wait(uint64_t s, char to[AMOUNT_BYTES])
+{
+        if (s < 60)
+                snprintf(to, AMOUNT_BYTES, "%u s", (unsigned)s);
+        else if (s < 3600)
+                snprintf(to, AMOUNT_BYTES, "%u min %u s", (unsigned)(s / 60), (unsigned)(s % 60));
+        else
+                snprintf(to, AMOUNT_BYTES, "%u h %u min", (unsigned)(s / 3600),
+                         (unsigned)(s / 60 % 60));
+        return to;
+}
+
 const char *amount_uptime(uint64_t s, char to[AMOUNT_BYTES])
 {
         if (s < 120)

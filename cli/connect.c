@@ -10,8 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "cli/clock.h"
 
 /*
  * A private daemon answers when it has checked its model and allocated its memory.  Unless the user
@@ -77,14 +78,6 @@ struct waiting {
         uint32_t limit_s;
         uint64_t begin_ms, said; /* said: a bit for each code */
 };
-
-static uint64_t clock_ms(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 static uint64_t bit_of(enum smv_code code)
 {

@@ -15,6 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/clock.h"
 #include "cli/columns.h"
 #include "json/plural.h"
 
@@ -42,14 +43,6 @@ struct demo {
         uint64_t fork_ns;
         uint64_t copied_before; /* blocks copied before the fork */
 };
-
-static uint64_t now_ns(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
 
 static uint64_t copied_blocks(struct cli *cli)
 {
@@ -143,9 +136,9 @@ static int fork_story(struct demo *demo)
         int r;
 
         demo->copied_before = copied_blocks(demo->cli);
-        before = now_ns();
+        before = clock_ns();
         r = smv_fork(demo->cli->client, demo->branches[0].stream, &fork, streams);
-        demo->fork_ns = now_ns() - before;
+        demo->fork_ns = clock_ns() - before;
         if (r == -EREMOTEIO && has_ended_early(demo))
                 return ENDED_EARLY;
         if (r)

@@ -10,8 +10,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/progress.h"
+
 #define POLL_MS 100
-#define CELLS   40
 
 /* The number after `name` in JSON that our library wrote; 0 if it is not there. */
 static uint64_t number(const char *text, const char *name)
@@ -36,29 +37,18 @@ static bool read_loading(struct cli *cli, uint64_t *ret_bytes, uint64_t *ret_tot
         return *ret_bytes < *ret_total;
 }
 
-static void draw(uint64_t bytes, uint64_t total)
-{
-        static const char full[] = "########################################";
-        double part = (double)bytes / (double)total;
-        int cells = (int)(part * CELLS);
-
-        _Static_assert(sizeof(full) == CELLS + 1, "a cell each");
-        fprintf(stderr, "\rloading [%-*.*s] %3d%% of %.1f GB", CELLS, cells, full,
-                (int)(part * 100), (double)total / 1e9);
-}
-
 void cli_wait_until_loaded(struct cli *cli)
 {
+        struct progress progress = { 0 };
         uint64_t bytes, total;
-        bool drawn = false;
 
         if (!isatty(STDERR_FILENO))
                 return;
         while (read_loading(cli, &bytes, &total)) {
-                draw(bytes, total);
-                drawn = true;
+                if (!progress.total)
+                        progress_begin(&progress, "loading", total);
+                progress_show(&progress, bytes);
                 poll(NULL, 0, POLL_MS);
         }
-        if (drawn)
-                fputs("\r\x1b[K", stderr);
+        progress_clear(&progress);
 }

@@ -9,7 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/pull/progress.h"
+#include "cli/amounts.h"
+#include "cli/progress.h"
 #include "json/builder.h"
 #include "store/incoming.h"
 
@@ -196,9 +197,10 @@ static int print_served(const struct json_document *status, const struct model *
 
 static int print_line(struct screen *screen, const char *name, uint64_t bytes, const char *about)
 {
-        char line[4096], size[32];
+        char line[4096], size[AMOUNT_BYTES];
 
-        snprintf(line, sizeof(line), "%-32s %10s  %s\n", name, size_text(bytes, size), about);
+        snprintf(line, sizeof(line), "%-32s %10s  %s\n", name, amount_bytes((double)bytes, size),
+                 about);
         return screen_text(screen, line, strlen(line));
 }
 

@@ -17,9 +17,9 @@
 #include <string.h>
 #include <strings.h>
 #include <sys/epoll.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cli/clock.h"
 #include "json/bytes.h"
 
 #define CONNECT_MS     30000u
@@ -70,14 +70,6 @@ struct web {
         bool inside;    /* libcurl runs, so that no handle may be added or removed */
         bool cancelled; /* a request is CANCELLED */
 };
-
-static uint64_t clock_ms(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 const char *web_field(const struct web_head *head, const char *name)
 {

@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 
 #include "cli/bench/arrivals.h"
+#include "cli/clock.h"
 
 #define WARM_SEED  UINT64_C(0x77617266)
 #define SHOW_S     0.2

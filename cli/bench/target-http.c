@@ -11,6 +11,7 @@
 #include "cli/bench/answer-reader.h"
 #include "cli/bench/http-facts.h"
 #include "cli/bench/target.h"
+#include "cli/clock.h"
 #include "cli/web.h"
 #include "json/builder.h"
 

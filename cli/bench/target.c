@@ -1,15 +1,8 @@
 #include "cli/bench/target.h"
 
 #include <stdio.h>
-#include <time.h>
 
-double clock_s(void)
-{
-        struct timespec t;
-
-        clock_gettime(CLOCK_MONOTONIC, &t);
-        return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
+#include "cli/clock.h"
 
 double target_now(const struct target *target)
 {

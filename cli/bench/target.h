@@ -87,7 +87,6 @@ void target_cancel(struct target *target);
 
 /* For the kinds of targets: the time for samples; a piece or the end of an answer. */
 double target_now(const struct target *target);
-double clock_s(void);
 void target_end(struct target *target, struct sample *sample, const char *error);
 
 #endif

@@ -2,10 +2,10 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/clock.h"
 #include "json/plural.h"
 
 #define SILENT_MS 1000 /* then the user is told what is waited for */
@@ -22,14 +22,6 @@ struct streaming {
         uint32_t read, prompt;        /* tokens */
         uint64_t begin_ms;
 };
-
-static uint64_t clock_ms(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 /* ---- the line about the progress ---- */
 

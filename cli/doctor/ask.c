@@ -12,9 +12,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "cli/clock.h"
 #include "cli/reply.h"
 #include "cli/status-reader.h"
 #include "json/reader.h"
@@ -23,14 +23,6 @@
 #define VALUES_MAX (1u << 20)
 
 extern char **environ;
-
-static int64_t clock_ms(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
 
 /* ---- the daemon ---- */
 
@@ -111,10 +103,10 @@ void ask_daemon(const struct cli *cli, struct machine *machine)
 /* Reads until the end, the limit of time or that of space. */
 static void read_output(int fd, char *to, size_t bytes)
 {
-        int64_t end = clock_ms() + ANSWER_MS, left;
+        int64_t end = (int64_t)clock_ms() + ANSWER_MS, left;
         size_t used = 0;
 
-        while (used + 1 < bytes && (left = end - clock_ms()) > 0) {
+        while (used + 1 < bytes && (left = end - (int64_t)clock_ms()) > 0) {
                 struct pollfd wait = { .fd = fd, .events = POLLIN };
                 ssize_t n;
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/pull/progress.h"
+#include "cli/progress.h"
 #include "store/store.h"
 
 #define PIECE_BYTES (UINT64_C(1) << 20)

@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/amounts.h"
 #include "cli/cli.h"
+#include "cli/clock.h"
 #include "cli/pull/fetch.h"
 #include "cli/pull/get.h"
 #include "cli/pull/import.h"
@@ -328,7 +330,7 @@ static uint64_t free_bytes(const struct pull *pull)
 static int check_disk(const struct pull *pull)
 {
         uint64_t needed = bytes_of(pull), have = 0, left = free_bytes(pull);
-        char need[32], there[32];
+        char need[AMOUNT_BYTES], there[AMOUNT_BYTES];
 
         for (size_t i = 0; i < pull->choice.count; i++)
                 have += pull->files[i].have;
@@ -340,10 +342,10 @@ static int check_disk(const struct pull *pull)
         if (!needed || left == UINT64_MAX || needed + SPARE_BYTES <= left)
                 return 0;
         say("%s needs %s%s, but %s has only %s free; $SAMOVAR_MODELS names another folder",
-            pull->name, size_text(needed, need),
+            pull->name, amount_bytes((double)needed, need),
             pull->choice.form == CHOICE_PIECES ? " (its pieces are joined, which takes a copy)"
                                                : "",
-            pull->store.places[0], size_text(left, there));
+            pull->store.places[0], amount_bytes((double)left, there));
         return CLI_FAILED;
 }
 
@@ -442,7 +444,7 @@ static int get_files(struct pull *pull)
                                  .count = pull->choice.count,
                                  .retries = retries_of(pull),
                                  .progress = &pull->progress };
-        char why[1024] = "", size[32];
+        char why[1024] = "", size[AMOUNT_BYTES];
         uint64_t bytes, have = 0;
         int r = incoming_tidy(&pull->incoming, (const char *const *)pull->names,
                               pull->choice.count);
@@ -462,7 +464,7 @@ static int get_files(struct pull *pull)
         for (size_t i = 0; i < pull->choice.count; i++)
                 have += pull->files[i].have;
         say("%s %s%s%s%s", pull->web ? "pulling" : "importing", pull->name, bytes ? ", " : "",
-            bytes ? size_text(bytes, size) : "", have ? ", the rest of it" : "");
+            bytes ? amount_bytes((double)bytes, size) : "", have ? ", the rest of it" : "");
         progress_begin(&pull->progress, pull->web ? "pulling" : "importing", bytes);
         r = pull->web ? fetch(&ask, why, sizeof(why)) : import(&ask, why, sizeof(why));
         if (r == -ECANCELED)
@@ -547,7 +549,7 @@ static int check_served(struct pull *pull)
 
 static int commit(struct pull *pull)
 {
-        char text[STORE_PATH_BYTES + 64], size[32], took[32];
+        char text[STORE_PATH_BYTES + 64], size[AMOUNT_BYTES], took[AMOUNT_BYTES];
         const char *joined[] = { pull->choice.model };
         int r = pull->choice.form == CHOICE_PIECES ? incoming_tidy(&pull->incoming, joined, 1) : 0;
 
@@ -559,8 +561,8 @@ static int commit(struct pull *pull)
                 return fail(text);
         }
         say("%s %s, %s, in %s: samovar ask --model %s", pull->web ? "pulled" : "imported",
-            pull->name, size_text(manifest_bytes(&pull->manifest), size),
-            time_text((retry_clock_ms() - pull->begin_ms + 999) / 1000, took), pull->name);
+            pull->name, amount_bytes((double)manifest_bytes(&pull->manifest), size),
+            amount_wait((clock_ms() - pull->begin_ms + 999) / 1000, took), pull->name);
         return 0;
 }
 
@@ -679,7 +681,7 @@ static void deinit(struct pull *pull)
 
 int cli_pull(struct cli *cli)
 {
-        struct pull pull = { .cli = cli, .incoming.lock_fd = -1, .begin_ms = retry_clock_ms() };
+        struct pull pull = { .cli = cli, .incoming.lock_fd = -1, .begin_ms = clock_ms() };
         char why[512];
         int r = check_options(cli);
 

@@ -10,7 +10,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "cli/amounts.h"
 #include "cli/cli.h"
+#include "cli/clock.h"
 #include "cli/pull/get.h"
 #include "cli/pull/retry.h"
 #include "store/sha1.h"
@@ -394,7 +396,7 @@ static bool on_data(void *arg, const void *bytes, size_t count)
 
 static void try_later(struct job *job)
 {
-        char text[32];
+        char text[AMOUNT_BYTES];
 
         if (job->file->have > job->best) {
                 job->best = job->file->have;
@@ -405,13 +407,13 @@ static void try_later(struct job *job)
                 job->error = -EIO;
                 if (job->after_s > RETRY_AFTER_MAX_S)
                         snprintf(job->why + strlen(job->why), sizeof(job->why) - strlen(job->why),
-                                 "; it wants us to wait %s", time_text(job->after_s, text));
+                                 "; it wants us to wait %s", amount_wait(job->after_s, text));
                 return;
         }
         job->state = JOB_WAITS;
         progress_clear(job->ask->progress);
         say("%s; trying again in %s", job->why,
-            time_text((job->retry.at_ms - retry_clock_ms() + 999) / 1000, text));
+            amount_wait((job->retry.at_ms - clock_ms() + 999) / 1000, text));
 }
 
 static void restart(struct job *job)
@@ -551,7 +553,7 @@ static int begin_try(struct job *job)
 /* Starts what may start.  0, or a negative errno: `*ret_failed` is the job that failed. */
 static int start_jobs(struct job *jobs, size_t count, struct job **ret_failed)
 {
-        uint64_t now = retry_clock_ms();
+        uint64_t now = clock_ms();
         unsigned running = 0;
         int r = 0;
 

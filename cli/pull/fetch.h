@@ -11,7 +11,7 @@
 #define CLI_PULL_FETCH_H
 
 #include "cli/pull/hub.h"
-#include "cli/pull/progress.h"
+#include "cli/progress.h"
 #include "store/incoming.h"
 
 /* A file that is wanted, and what has become of it. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/clock.h"
 #include "cli/pull/retry.h"
 
 #define STALL_MS 30000u
@@ -133,7 +134,7 @@ static int try_once(struct web *web, struct getting *getting)
 
 static int sleep_until(struct web *web, uint64_t at_ms)
 {
-        for (uint64_t now = retry_clock_ms(); now < at_ms; now = retry_clock_ms()) {
+        for (uint64_t now = clock_ms(); now < at_ms; now = clock_ms()) {
                 int r = stop_wanted() ? -ECANCELED : web_wait(web, (int)(at_ms - now), NULL, 0);
 
                 if (r)

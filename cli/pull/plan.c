@@ -7,6 +7,7 @@
 #include <strings.h>
 #include <unistd.h>
 
+#include "cli/amounts.h"
 #include "cli/cli.h"
 #include "json/builder.h"
 
@@ -46,36 +47,40 @@ static void put_fit(struct page *page, const struct verdict *verdict, uint64_t w
 
 static void put_files(struct page *page, const struct plan *plan)
 {
-        char size[32];
+        char size[AMOUNT_BYTES];
 
         for (size_t i = 0; i < plan->file_count; i++)
                 put(page, "%-11s %-44s %10s\n", i ? "" : "files", plan->files[i].name,
-                    plan->files[i].size_known ? size_text(plan->files[i].bytes, size) : "?");
+                    plan->files[i].size_known ? amount_bytes((double)plan->files[i].bytes, size)
+                                              : "?");
         if (plan->choice->form == CHOICE_PIECES)
                 put(page, "%-11s the pieces are joined to %s\n", "", plan->choice->model);
         if (plan->bytes)
-                put(page, "%-11s %s", "size", size_text(plan->bytes, size));
+                put(page, "%-11s %s", "size", amount_bytes((double)plan->bytes, size));
         else
                 put(page, "%-11s not known", "size");
         if (plan->free_bytes != UINT64_MAX)
-                put(page, "; %s are free in %s", size_text(plan->free_bytes, size), plan->place);
+                put(page, "; %s are free in %s", amount_bytes((double)plan->free_bytes, size),
+                    plan->place);
         put(page, "\n");
 }
 
 static void put_memory(struct page *page, const struct verdict *verdict)
 {
-        char weights[32], activations[32], kv[32], available[32];
+        char weights[AMOUNT_BYTES], activations[AMOUNT_BYTES], kv[AMOUNT_BYTES],
+                available[AMOUNT_BYTES];
 
         if (!verdict->measured)
                 return;
         put(page,
             "%-11s weights %s, activations %s, KV of one sequence of %" PRIu64 " positions %s\n",
-            "memory", size_text(verdict->weights, weights),
-            size_text(verdict->activations, activations), verdict->context,
-            size_text(verdict->sequence, kv));
+            "memory", amount_bytes((double)verdict->weights, weights),
+            amount_bytes((double)verdict->activations, activations), verdict->context,
+            amount_bytes((double)verdict->sequence, kv));
         put(page, "%-11s ", "here");
         put_fit(page, verdict, verdict->weights);
-        put(page, " in the %s that samovard may have\n", size_text(verdict->available, available));
+        put(page, " in the %s that samovard may have\n",
+            amount_bytes((double)verdict->available, available));
 }
 
 /* The bytes of a model of the repository: of its file, or of all pieces of it; 0: it is none. */
@@ -103,7 +108,7 @@ static uint64_t model_bytes(const struct listing *listing, size_t index)
 static void put_others(struct page *page, const struct plan *plan)
 {
         const char *between = "";
-        char own[32], size[32];
+        char own[32], size[AMOUNT_BYTES];
 
         if (!plan->listing || plan->choice->form == CHOICE_FOLDER || !plan->verdict->measured)
                 return;
@@ -116,7 +121,7 @@ static void put_others(struct page *page, const struct plan *plan)
                 if (!*between)
                         put(page, "%-11s ", "others");
                 put(page, "%s%s %s ", between, *own ? own : plan->listing->files[i].path,
-                    size_text(bytes, size));
+                    amount_bytes((double)bytes, size));
                 put_fit(page, plan->verdict, bytes);
                 between = ", ";
         }

@@ -6,7 +6,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/pull/progress.h"
+#include "cli/amounts.h"
+#include "cli/progress.h"
 #include "cli/pull/serving.h"
 #include "store/incoming.h"
 
@@ -25,7 +26,7 @@ static bool confirm(const char *what)
 
 static int may_remove(const struct cli *cli, const char *name, const char *entry, uint64_t bytes)
 {
-        char what[STORE_PATH_BYTES + 128], size[32];
+        char what[STORE_PATH_BYTES + 128], size[AMOUNT_BYTES];
 
         if (cli->pull.yes)
                 return 0;
@@ -33,7 +34,7 @@ static int may_remove(const struct cli *cli, const char *name, const char *entry
                 say("%s: rm asks before it removes, but stdin is no terminal: give --yes", name);
                 return CLI_USAGE;
         }
-        snprintf(what, sizeof(what), "%s (%s, %s)", name, entry, size_text(bytes, size));
+        snprintf(what, sizeof(what), "%s (%s, %s)", name, entry, amount_bytes((double)bytes, size));
         if (confirm(what))
                 return 0;
         say("%s was not removed", name);
@@ -42,14 +43,14 @@ static int may_remove(const struct cli *cli, const char *name, const char *entry
 
 static int remove_entry(const char *name, const char *entry, uint64_t bytes)
 {
-        char size[32];
+        char size[AMOUNT_BYTES];
         int r = store_remove(entry);
 
         if (r) {
                 say("%s: %s", entry, strerror(-r));
                 return CLI_FAILED;
         }
-        say("removed %s, %s", name, size_text(bytes, size));
+        say("removed %s, %s", name, amount_bytes((double)bytes, size));
         return 0;
 }
 

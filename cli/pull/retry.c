@@ -4,20 +4,14 @@
 #include <string.h>
 #include <time.h>
 
+#include "cli/clock.h"
+
 #define FIRST_MS 500u
 #define LAST_MS  30000u
 
-uint64_t retry_clock_ms(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
-
 bool retry_later(struct retry *retry, uint32_t after_s)
 {
-        uint64_t now = retry_clock_ms(), wait_ms = LAST_MS;
+        uint64_t now = clock_ms(), wait_ms = LAST_MS;
 
         if (++retry->failures > retry->limit || after_s > RETRY_AFTER_MAX_S)
                 return false;

@@ -16,9 +16,6 @@ struct retry {
         uint64_t at_ms; /* when the next try is due */
 };
 
-/* Monotonic. */
-uint64_t retry_clock_ms(void);
-
 /*
  * Notes a failure: false: it is one too many.  `after_s` is what the server asked for, 0 if it did
  * not.

@@ -3,19 +3,11 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
+#include "cli/clock.h"
 #include "json/writer.h"
 
 #define RETRY_MS 1000
-
-uint64_t link_clock_ms(void)
-{
-        struct timespec now;
-
-        clock_gettime(CLOCK_MONOTONIC, &now);
-        return (uint64_t)now.tv_sec * 1000 + (uint64_t)now.tv_nsec / 1000000;
-}
 
 struct link link_to(struct cli *cli)
 {
@@ -34,7 +26,7 @@ static void lose(struct link *link, const char *why)
         smv_close(link->cli->client);
         link->cli->client = NULL;
         link->status_request = link->list_request = link->end_request = 0;
-        link->lost_ms = link_clock_ms();
+        link->lost_ms = clock_ms();
         link->retry_ms = link->lost_ms + RETRY_MS / 2;
 }
 
@@ -56,7 +48,7 @@ static void reconnect(struct link *link)
         };
         int r = smv_connect(&options, &cli->client);
 
-        link->retry_ms = link_clock_ms() + RETRY_MS;
+        link->retry_ms = clock_ms() + RETRY_MS;
         if (!r)
                 return;
         cli->client = NULL;
@@ -67,7 +59,7 @@ void link_ask(struct link *link)
 {
         int r;
 
-        if (!link->cli->client && link_clock_ms() >= link->retry_ms)
+        if (!link->cli->client && clock_ms() >= link->retry_ms)
                 reconnect(link);
         if (!link->cli->client || link->status_request || link->list_request)
                 return;
@@ -76,7 +68,7 @@ void link_ask(struct link *link)
                 r = smv_ask_list(link->cli->client, &link->list_request);
         if (r)
                 lose(link, strerror(-r));
-        link->asked_ms = link_clock_ms();
+        link->asked_ms = clock_ms();
 }
 
 void link_end(struct link *link, uint64_t number)
@@ -171,7 +163,7 @@ int link_fd(const struct link *link, bool *ret_writable)
 
 uint64_t link_silent_ms(const struct link *link)
 {
-        uint64_t silent = link_clock_ms() - link->asked_ms;
+        uint64_t silent = clock_ms() - link->asked_ms;
 
         return link->cli->client && (link->status_request || link->list_request) &&
                                silent >= LINK_SLOW_MS

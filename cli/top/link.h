@@ -33,8 +33,6 @@ enum link_news {
         LINK_ENDED, /* `ended` says what became of it */
 };
 
-uint64_t link_clock_ms(void);
-
 struct link link_to(struct cli *cli);
 void link_deinit(struct link *link);
 

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "cli/amounts.h"
+#include "cli/clock.h"
 #include "cli/top/link.h"
 #include "cli/top/report.h"
 #include "cli/top/terminal.h"
@@ -68,8 +69,8 @@ static int take_snapshot(struct top *top, char *why)
         struct snapshot made;
         int r;
 
-        r = snapshot_make(top->link.status.at, top->link.list.at, link_clock_ms(), &top->snapshot,
-                          &made, why);
+        r = snapshot_make(top->link.status.at, top->link.list.at, clock_ms(), &top->snapshot, &made,
+                          why);
         if (r)
                 return r;
         snapshot_sort(&made, top->view.sort, top->view.reversed);
@@ -94,7 +95,7 @@ static int look(struct top *top)
         link_ask(&top->link);
         while ((news = link_take(&top->link)) != LINK_ANSWERED) {
                 struct pollfd wait = { .fd = link_fd(&top->link, &writable), .events = POLLIN };
-                uint64_t now = link_clock_ms();
+                uint64_t now = clock_ms();
                 uint64_t limit = top->link.asked_ms + (uint64_t)top->cli->wait_s * 1000;
 
                 if (news == LINK_LOST || wait.fd < 0) {
@@ -184,7 +185,7 @@ static void fill_trouble(struct top *top)
         if (!top->cli->client)
                 snprintf(top->view.trouble, sizeof(top->view.trouble),
                          "no daemon for %s, trying again: %s",
-                         amount_age(link_clock_ms() - top->link.lost_ms, age), top->link.why);
+                         amount_age(clock_ms() - top->link.lost_ms, age), top->link.why);
         else if (silent)
                 snprintf(top->view.trouble, sizeof(top->view.trouble),
                          "the daemon has not answered for %s: it is stopped or overloaded",
@@ -203,7 +204,7 @@ static void draw(struct top *top)
                 strftime(clock, sizeof(clock), "%H:%M:%S", &local);
         top->view.clock = clock;
         fill_trouble(top);
-        if (top->message_ms && link_clock_ms() > top->message_ms) {
+        if (top->message_ms && clock_ms() > top->message_ms) {
                 top->view.message[0] = '\0';
                 top->message_ms = 0;
         }
@@ -220,7 +221,7 @@ static void draw(struct top *top)
 static void tell(struct top *top, const char *message)
 {
         snprintf(top->view.message, sizeof(top->view.message), "%s", message);
-        top->message_ms = link_clock_ms() + MESSAGE_MS;
+        top->message_ms = clock_ms() + MESSAGE_MS;
         top->changed = true;
 }
 
@@ -370,7 +371,7 @@ static void on_news(struct top *top, enum link_news news)
 
         if (news == LINK_ENDED) {
                 tell(top, top->link.ended);
-                top->look_ms = link_clock_ms();
+                top->look_ms = clock_ms();
         } else if (news == LINK_LOST) {
                 /* Its streams and users are gone with it. */
                 snapshot_deinit(&top->snapshot);
@@ -392,12 +393,12 @@ static void read_daemon(struct top *top)
 /* Asks if it is time to, and returns the milliseconds until the next time. */
 static int keep_time(struct top *top)
 {
-        uint64_t now = link_clock_ms();
+        uint64_t now = clock_ms();
 
         if (now >= top->look_ms) {
                 link_ask(&top->link);
                 read_daemon(top);
-                now = link_clock_ms();
+                now = clock_ms();
                 top->look_ms = now + top->interval_ms;
                 /* The clock, and how long the daemon is silent. */
                 top->changed = true;

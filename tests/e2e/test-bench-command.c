@@ -76,12 +76,13 @@ static void counts_of_the_socket_are_exact(void **state)
         struct run_result ran;
 
         START_QUICK_DAEMON(fixture, "--threads", "1");
+        /* With a vocabulary of 258, prompts of some seeds begin with the same token. */
         snprintf(raw, sizeof(raw), "%s/raw", fixture->directory);
         snprintf(csv, sizeof(csv), "%s/csv", fixture->directory);
         snprintf(svg, sizeof(svg), "%s/svg", fixture->directory);
         ran = RUN(fixture, NULL, SAMOVAR, "bench", "--input", "20", "--output", "7",
                   "--concurrency", "1,3", "--requests", "12", "--connections", "2", "--raw", raw,
-                  "--csv", csv, "--svg", svg, "--slo", "e2e=1000s", "--json");
+                  "--csv", csv, "--svg", svg, "--slo", "e2e=1000s", "--seed", "7", "--json");
         assert_int_equal(ran.status, 0);
         assert_told(&ran, "runs", 2);
         for (unsigned i = 0; i < 2; i++) {

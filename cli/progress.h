@@ -1,9 +1,9 @@
 /*
- * The bar of `samovar pull`, on stderr if that is a terminal: how much is there, how fast it comes,
- * and how long it will take.
+ * A bar on stderr, if that is a terminal: how many bytes are there, how fast they come, and how long
+ * it will take.
  */
-#ifndef CLI_PULL_PROGRESS_H
-#define CLI_PULL_PROGRESS_H
+#ifndef CLI_PROGRESS_H
+#define CLI_PROGRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,10 +27,5 @@ void progress_begin(struct progress *progress, const char *what, uint64_t total)
 void progress_show(struct progress *progress, uint64_t bytes);
 /* Removes the bar, so that something else can be written. */
 void progress_clear(struct progress *progress);
-
-/* "4.58 GiB" */
-const char *size_text(uint64_t bytes, char to[32]);
-/* "1 min 34 s" */
-const char *time_text(uint64_t seconds, char to[32]);
 
 #endif

@@ -1,45 +1,17 @@
-#include "cli/pull/progress.h"
+#include "cli/progress.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "cli/pull/retry.h"
+#include "cli/amounts.h"
+#include "cli/clock.h"
 
 #define EVERY_MS  200u
 #define SAMPLE_MS 500u
 #define CELLS_MAX 40
 #define FIGURES   48 /* columns that they may take; so the bar keeps its length */
-
-const char *size_text(uint64_t bytes, char to[32])
-{
-        static const char *const units[] = { "KiB", "MiB", "GiB", "TiB" };
-        double count = (double)bytes / 1024;
-        unsigned unit = 0;
-
-        for (; count >= 1000 && unit < 3; unit++)
-                count /= 1024;
-        if (bytes < 1000)
-                snprintf(to, 32, "%u B", (unsigned)bytes);
-        else
-                snprintf(to, 32, count < 10 ? "%.2f %s" : "%.1f %s", count, units[unit]);
-        return to;
-}
-
-const char *time_text(uint64_t seconds, char to[32])
-{
-        unsigned s = (unsigned)(seconds % 60), min = (unsigned)(seconds / 60 % 60);
-        unsigned long hours = (unsigned long)(seconds / 3600);
-
-        if (hours)
-                snprintf(to, 32, "%lu h %u min", hours, min);
-        else if (min)
-                snprintf(to, 32, "%u min %u s", min, s);
-        else
-                snprintf(to, 32, "%u s", s);
-        return to;
-}
 
 void progress_begin(struct progress *progress, const char *what, uint64_t total)
 {
@@ -78,27 +50,29 @@ static int columns(void)
 static void write_figures(const struct progress *progress, uint64_t bytes, double rate, char *to,
                           size_t size)
 {
-        char have[32], all[32], speed[32], left[32];
+        char have[AMOUNT_BYTES], all[AMOUNT_BYTES], speed[AMOUNT_BYTES], left[AMOUNT_BYTES];
         int n;
 
         if (progress->total)
                 n = snprintf(to, size, "%3u %%  %s of %s",
                              (unsigned)((double)bytes * 100 / (double)progress->total),
-                             size_text(bytes, have), size_text(progress->total, all));
+                             amount_bytes((double)bytes, have),
+                             amount_bytes((double)progress->total, all));
         else
-                n = snprintf(to, size, "%s", size_text(bytes, have));
+                n = snprintf(to, size, "%s", amount_bytes((double)bytes, have));
         if (rate < 1)
                 return;
-        n += snprintf(to + n, size - (size_t)n, "  %s/s", size_text((uint64_t)rate, speed));
+        n += snprintf(to + n, size - (size_t)n, "  %s/s", amount_bytes(rate, speed));
         if (progress->total > bytes)
                 snprintf(to + n, size - (size_t)n, "  %s",
-                         time_text((uint64_t)((double)(progress->total - bytes) / rate) + 1, left));
+                         amount_wait((uint64_t)((double)(progress->total - bytes) / rate) + 1,
+                                     left));
 }
 
 void progress_show(struct progress *progress, uint64_t bytes)
 {
         static const char full[] = "########################################";
-        uint64_t now = retry_clock_ms();
+        uint64_t now = clock_ms();
         char figures[192];
         int cells, filled, width;
 
