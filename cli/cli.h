@@ -13,7 +13,8 @@
  * the live view, doctor/ checks the machine, chat/ is a conversation in the terminal, and batch.c
  * becomes a samovar-http that runs a batch.  pull/ fetches models into the folder of models and
  * removes them.  web.c speaks HTTP, and bench/ measures servers.  screen.c writes, cells.c counts
- * the cells of a text, and private-daemon.c runs a private samovard.
+ * the cells of a text, progress.c draws a bar, clock.c has the time, and private-daemon.c runs a
+ * private samovard.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H

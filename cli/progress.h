@@ -1,6 +1,6 @@
 /*
- * A bar on stderr, if that is a terminal: how many bytes are there, how fast they come, and how long
- * it will take.
+ * A bar on stderr, if that is a terminal: how many bytes are there, how fast they come, and how
+ * long it will take.
  */
 #ifndef CLI_PROGRESS_H
 #define CLI_PROGRESS_H
