@@ -99,6 +99,12 @@ int cli_batch(struct cli *cli)
 {
         int fd = -1, r = 0;
 
+        if (cli->client && cli->model && !cli_serves(cli->client, cli->model)) {
+                say("--model %s: the daemon serves no such model; samovar models lists what there "
+                    "is",
+                    cli->model);
+                return CLI_USAGE;
+        }
         if (!cli->client)
                 r = start_daemon(cli, &fd);
         cli->client = smv_close(cli->client);

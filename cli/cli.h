@@ -189,6 +189,10 @@ const char *cli_form_flag(const struct cli *cli);
 
 /* connect.c: to the service or to a private daemon.  0, or an exit status after saying why not. */
 int cli_connect(struct cli *cli);
+/* Whether the daemon serves a model of this name. */
+bool cli_serves(const struct smv_client *client, const char *name);
+/* If --model names one of the folder of models, makes it that path.  0, or CLI_FAILED. */
+int cli_find_model(struct cli *cli);
 /* Tries for timeout_ms to connect to the service, and says nothing.  0, or an errno and why. */
 int cli_redial(struct cli *cli, int timeout_ms, char *message, size_t message_bytes);
 

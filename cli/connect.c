@@ -95,17 +95,20 @@ static void on_wait(void *arg, const struct smv_problem *why, uint32_t wait_ms)
         say("waiting up to %u s (--timeout): %s", waiting->limit_s, why->message);
 }
 
-/* Whether the machine is meant to have a daemon: there is its socket's folder, or its unit. */
+/*
+ * Whether the machine is meant to have a daemon: there is its unit; or its socket's folder, which is
+ * not ours, so that we have not left it there ourselves.
+ */
 static bool machine_has_daemon(void)
 {
-        static const char *const signs[] = { "/run/samovar",
+        static const char *const units[] = { "/etc/systemd/system/samovar.socket",
                                              "/usr/lib/systemd/system/samovar.socket",
                                              "/lib/systemd/system/samovar.socket" };
 
-        for (size_t i = 0; i < sizeof(signs) / sizeof(*signs); i++)
-                if (!access(signs[i], F_OK))
+        for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++)
+                if (!access(units[i], F_OK))
                         return true;
-        return false;
+        return !access("/run/samovar", F_OK) && access("/run/samovar", W_OK);
 }
 
 /* No daemon is at the socket.  If --socket names no socket, the path is probably wrong. */
@@ -182,7 +185,7 @@ static int connect_service(struct cli *cli)
         return CLI_NO_DAEMON;
 }
 
-static bool serves(const struct smv_client *client, const char *name)
+bool cli_serves(const struct smv_client *client, const char *name)
 {
         struct smv_model model = { SMV_SIZE(smv_model) };
 
@@ -190,6 +193,19 @@ static bool serves(const struct smv_client *client, const char *name)
                 if (!strcmp(model.name, name))
                         return true;
         return false;
+}
+
+int cli_find_model(struct cli *cli)
+{
+        char path[STORE_PATH_BYTES];
+
+        if (!cli->model || daemon_is_file(cli->model) || store_path(cli->model, path, sizeof(path)))
+                return 0;
+        cli->model = cli->found_model = strdup(path);
+        if (cli->model)
+                return 0;
+        say("out of memory");
+        return CLI_FAILED;
 }
 
 /* A private daemon takes one connection, and batch leaves it to the program that it becomes. */
@@ -204,27 +220,20 @@ static int connect_file(struct cli *cli)
  */
 static int connect_named(struct cli *cli)
 {
-        struct store_model model;
-        struct store store;
+        char path[STORE_PATH_BYTES];
         int r;
 
-        if (cli->socket || store_open(&store) || store_find(&store, cli->model, &model))
+        if (cli->socket || store_path(cli->model, path, sizeof(path)))
                 return connect_service(cli);
         r = try_service(cli, true);
-        if (!r && !serves(cli->client, cli->model)) {
+        if (!r && !cli_serves(cli->client, cli->model)) {
                 cli->client = smv_close(cli->client);
                 r = -ENOENT;
         }
-        if (r && is_absent(r)) {
-                cli->model = cli->found_model = strdup(model.path);
-                if (!cli->model)
-                        say("out of memory");
-                r = cli->model ? connect_file(cli) : CLI_FAILED;
-        } else if (r) {
-                r = CLI_FAILED;
-        }
-        store_model_deinit(&model);
-        return r;
+        if (!r || !is_absent(r))
+                return r ? CLI_FAILED : 0;
+        r = cli_find_model(cli);
+        return r ? r : connect_file(cli);
 }
 
 /*

@@ -62,7 +62,8 @@ static int set_seconds(const struct flag *flag, const char *value, double *ret_s
 {
         struct flag limited = *flag;
 
-        *ret_seconds = 1;
+        if (!value)
+                *ret_seconds = 1;
         limited.low = SECONDS_MIN;
         limited.high = SECONDS_MAX;
         return value ? set_real(&limited, value, ret_seconds) : 0;
@@ -128,15 +129,16 @@ int flag_set(struct cli *cli, const struct flag *flag, const char *value)
         case FLAG_COUNT:
         case FLAG_UINT32:
                 r = set_whole(flag, value, &number);
-                *(uint32_t *)field = (uint32_t)number;
+                if (!r)
+                        *(uint32_t *)field = (uint32_t)number;
                 break;
         case FLAG_UINT64:
-                r = set_whole(flag, value, &number);
-                *(uint64_t *)field = number;
+                r = set_whole(flag, value, field);
                 break;
         case FLAG_FLOAT:
                 r = set_real(flag, value, &real);
-                *(float *)field = (float)real;
+                if (!r)
+                        *(float *)field = (float)real;
                 break;
         case FLAG_SECONDS:
                 r = set_seconds(flag, value, field);
@@ -159,7 +161,8 @@ int flag_set(struct cli *cli, const struct flag *flag, const char *value)
                              &cli->generate.allowed_tool_count);
                 break;
         }
-        cli->generate.set |= flag->set;
+        if (!r)
+                cli->generate.set |= flag->set;
         return r;
 }
 

@@ -22,7 +22,9 @@ static bool run_alone(struct cli *cli, int *ret_result)
                 *ret_result = run_inspect(cli);
                 return true;
         case CLI_DOCTOR:
-                *ret_result = cli_doctor(cli);
+                *ret_result = cli_find_model(cli);
+                if (!*ret_result)
+                        *ret_result = cli_doctor(cli);
                 return true;
         case CLI_PULL:
                 *ret_result = cli_pull(cli);

@@ -203,6 +203,22 @@ static int list_place(const struct store *store, unsigned place, struct store_li
         return 0;
 }
 
+int store_path(const char *name, char *ret_path, size_t bytes)
+{
+        struct store_model model;
+        struct store store;
+        int r = store_open(&store);
+
+        if (!r)
+                r = store_find(&store, name, &model);
+        if (r)
+                return r;
+        if ((size_t)snprintf(ret_path, bytes, "%s", model.path) >= bytes)
+                r = -ENAMETOOLONG;
+        store_model_deinit(&model);
+        return r;
+}
+
 int store_list(const struct store *store, struct store_list *ret_list)
 {
         int r = 0;

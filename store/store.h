@@ -59,6 +59,12 @@ void store_model_deinit(struct store_model *model);
  */
 int store_find(const struct store *store, const char *name, struct store_model *ret_model);
 
+/*
+ * Writes what samovard opens for a model of this name, in the folders of this user.  0, -ENOENT, or
+ * another negative errno.
+ */
+int store_path(const char *name, char *ret_path, size_t bytes);
+
 struct store_list {
         /* In the order of their names; of two equal names, store_find() finds the first. */
         struct store_model *models;

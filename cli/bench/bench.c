@@ -35,27 +35,41 @@ static int out_of_memory(void)
 
 /* ---- the report ---- */
 
-static int write_file(const char *flag, const char *path, const struct bytes *text)
+static int refuse_file(const char *flag, const char *path)
 {
-        FILE *file = fopen(path, "we");
-        bool good = file && fwrite(text->at, 1, text->count, file) == text->count;
-
-        good = file && !fclose(file) && good;
-        if (good)
-                return 0;
         say("%s %s: %s", flag, path, strerror(errno));
         return CLI_FAILED;
 }
 
-static int write_as(const char *flag, const char *path, const struct report *report,
+/* Before the first request: a long run must not end without its file. */
+static int open_file(const char *flag, const char *path, FILE **ret_file)
+{
+        if (!path)
+                return 0;
+        *ret_file = fopen(path, "we");
+        return *ret_file ? 0 : refuse_file(flag, path);
+}
+
+static int close_file(const char *flag, const char *path, FILE **file)
+{
+        int r = *file ? fclose(*file) : 0;
+
+        *file = NULL;
+        return r ? refuse_file(flag, path) : 0;
+}
+
+static int write_as(const char *flag, const char *path, FILE **file, const struct report *report,
                     int (*write)(const struct report *report, struct bytes *to))
 {
         struct bytes text = { 0 };
-        int r = write(report, &text);
+        int r = *file ? write(report, &text) : 0;
 
-        r = r ? out_of_memory() : write_file(flag, path, &text);
+        if (r)
+                r = out_of_memory();
+        else if (*file && fwrite(text.at, 1, text.count, *file) != text.count)
+                r = refuse_file(flag, path);
         bytes_deinit(&text);
-        return r;
+        return r ? r : close_file(flag, path, file);
 }
 
 static int show_report(const struct cli *cli, const struct report *report)
@@ -81,15 +95,12 @@ int bench_finish(struct bench *bench)
         uint32_t failed = 0;
         int r = show_report(bench->cli, report);
 
-        if (!r && options->csv)
-                r = write_as("--csv", options->csv, report, report_csv);
-        if (!r && options->svg)
-                r = write_as("--svg", options->svg, report, report_svg);
-        if (bench->raw && fclose(bench->raw) && !r) {
-                say("--raw %s: %s", options->raw, strerror(errno));
-                r = CLI_FAILED;
-        }
-        bench->raw = NULL;
+        if (!r)
+                r = write_as("--csv", options->csv, &bench->csv, report, report_csv);
+        if (!r)
+                r = write_as("--svg", options->svg, &bench->svg, report, report_svg);
+        if (!r)
+                r = close_file("--raw", options->raw, &bench->raw);
         for (uint32_t i = 0; i < report->count; i++)
                 failed += report->runs[i].figures.failed + report->runs[i].figures.unsent;
         return load_interrupted ? CLI_INTERRUPTED : r ? r : failed ? CLI_FAILED : 0;
@@ -100,6 +111,7 @@ int bench_begin(struct bench *bench)
         const struct bench_options *options = &bench->cli->bench;
         struct report *report = &bench->report;
         const struct plan *plan = &bench->plan;
+        int r;
 
         *report = (struct report){ .rounds = plan->rounds,
                                    .by_rate = plan->rate_count,
@@ -109,13 +121,10 @@ int bench_begin(struct bench *bench)
         host_read(&report->host);
         snprintf(report->workload, sizeof(report->workload), "%s", plan->workload_words);
         plan_say_load(plan, report->load, sizeof(report->load));
-        if (!options->raw)
-                return 0;
-        bench->raw = fopen(options->raw, "we");
-        if (bench->raw)
-                return 0;
-        say("--raw %s: %s", options->raw, strerror(errno));
-        return CLI_FAILED;
+        r = open_file("--raw", options->raw, &bench->raw);
+        if (!r)
+                r = open_file("--csv", options->csv, &bench->csv);
+        return r ? r : open_file("--svg", options->svg, &bench->svg);
 }
 
 /* ---- runs ---- */
@@ -132,8 +141,7 @@ static int write_raw(struct bench *bench, const struct report_run *run,
         if (r)
                 r = out_of_memory();
         else if (fwrite(text.at, 1, text.count, bench->raw) != text.count) {
-                say("--raw %s: %s", bench->cli->bench.raw, strerror(errno));
-                r = CLI_FAILED;
+                r = refuse_file("--raw", bench->cli->bench.raw);
         }
         bytes_deinit(&text);
         return r;
@@ -329,8 +337,10 @@ int cli_bench(struct cli *cli)
                 r = bench_exercises(&bench);
         else
                 r = run_servers(&bench);
-        if (bench.raw)
-                fclose(bench.raw);
+        /* What a run that failed has left open. */
+        close_file("--raw", cli->bench.raw, &bench.raw);
+        close_file("--csv", cli->bench.csv, &bench.csv);
+        close_file("--svg", cli->bench.svg, &bench.svg);
         report_deinit(&bench.report);
         plan_deinit(&bench.plan);
         return r;

@@ -14,11 +14,11 @@ struct bench {
         struct plan plan;
         struct report report;
         struct target *targets[SERVERS_MAX];
-        FILE *raw; /* NULL: not wanted */
+        FILE *raw, *csv, *svg; /* of the flags of these names; NULL: not wanted */
 };
 
 /* These return 0 or an exit status, after a message. */
-int bench_begin(struct bench *bench); /* an empty report; opens the file of samples */
+int bench_begin(struct bench *bench); /* an empty report; opens the files */
 /* Runs a load, and adds the run to the report. */
 int bench_run(struct bench *bench, struct target *target, const struct load *load,
               const char *label, uint32_t server, uint32_t round);

@@ -247,9 +247,9 @@ static int run_batching(struct bench *bench)
 int bench_exercises(struct bench *bench)
 {
         enum exercise exercise = bench->plan.exercise;
-        int r = 0;
+        int r = cli_find_model(bench->cli);
 
-        if (exercise & EXERCISE_BATCH_SIZES)
+        if (!r && exercise & EXERCISE_BATCH_SIZES)
                 r = run_batch_sizes(bench);
         if (!r && exercise == EXERCISE_ALL && !bench->cli->json)
                 r = screen_raw("\n", 1);

@@ -136,9 +136,9 @@ static int read_models(const struct look *look, const char *model, struct target
         if (at != JSON_NONE)
                 return 0;
         if (model)
-                snprintf(why, why_bytes, "it does not list the model %s", model);
+                snprintf(why, why_bytes, "the server does not list the model %s at /models", model);
         else
-                snprintf(why, why_bytes, "it lists no model: name one with --model");
+                snprintf(why, why_bytes, "the server lists no model: name one with --model");
         return -ENODATA;
 }
 

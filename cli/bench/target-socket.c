@@ -362,7 +362,10 @@ int target_open_socket(const struct target_options *options, struct smv_client *
                 if (!r && options->made_up)
                         r = read_ids(t, t->links[0].client);
                 if (r == -ENOENT)
-                        snprintf(why, why_bytes, "it serves no model %s", options->model);
+                        snprintf(why, why_bytes,
+                                 "the daemon serves no model %s; samovar models lists "
+                                 "what there is",
+                                 options->model);
                 else if (r)
                         snprintf(why, why_bytes, "it does not say what it serves: %s",
                                  strerror(-r));

@@ -385,6 +385,8 @@ static void says_what_is_wrong_with_its_files(void **state)
         ran = RUN(fixture, NULL, SAMOVAR, "batch", files.in, files.out);
         assert_int_equal(ran.status, 2);
         run_result_free(&ran);
+        RUN_BATCH(fixture, 2, "--model", "no-such", NULL);
+        assert_said(fixture, "--model no-such: the daemon serves no such model");
         write_file(files.in, "", 0);
         RUN_BATCH(fixture, 0, NULL);
         assert_complete(&files, 0);

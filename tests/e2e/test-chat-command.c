@@ -369,8 +369,12 @@ static void a_refused_setting_leaves_the_chat(void **state)
 
         start_shipped(fixture);
         chat = BEGIN_CHAT(fixture, "--no-history");
+        type(chat, "/set temp 0.5\r");
+        await_words(chat, "temp is 0.5.");
         type(chat, "/set temp 500\r");
         await_words(chat, "--temp is 500; it may be 0 to 100");
+        type(chat, "/show\r");
+        await_words(chat, "temp = 0.5");
         type(chat, "/set nothing 1\r");
         await_words(chat, "there is no setting nothing");
         type(chat, "/set temperature 0\r");

@@ -161,6 +161,9 @@ static void a_pulled_model_that_was_changed_is_found(void **state)
         assert_int_equal(ran.status, 0);
         run_result_free(&ran);
         expect_models(fixture, "--any-uid", "ok", "1 pulled model, ");
+        ran = RUN(fixture, NULL, SAMOVAR, "doctor", "--json", "--model", "toy");
+        assert_non_null(strstr(ran.out, "the model has "));
+        run_result_free(&ran);
         expect_models(fixture, "--digests", "ok", "all bytes have the digests of their source");
         change_byte(pulled);
         expect_models(fixture, "--any-uid", "ok", "sizes are right");
