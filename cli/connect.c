@@ -96,8 +96,8 @@ static void on_wait(void *arg, const struct smv_problem *why, uint32_t wait_ms)
 }
 
 /*
- * Whether the machine is meant to have a daemon: there is its unit; or its socket's folder, which is
- * not ours, so that we have not left it there ourselves.
+ * Whether the machine is meant to have a daemon: there is its unit; or its socket's folder, which
+ * is not ours, so that we have not left it there ourselves.
  */
 static bool machine_has_daemon(void)
 {

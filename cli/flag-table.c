@@ -156,7 +156,7 @@ const struct flag flag_table[] = {
         { "--prompts", "FILE", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.prompts), 0, "prompts of a file: lines of text; or JSON with prompt, messages, conversations (ShareGPT) or turns" },
         { "--trace", "FILE", CLI_BENCH, FLAG_TEXT, offsetof(struct cli, bench.trace), 0, "times and lengths of a file: CSV or lines of JSON with timestamp, input_length, output_length, and hash_ids of shared blocks" },
         { "--trace-unit", "UNIT", CLI_BENCH, FLAG_WORD, offsetof(struct cli, bench.unit), 0, "of times that are numbers: s or ms; by default ms in JSON and s in CSV", .words = bench_units },
-        { "--first", "N", CLI_BENCH, FLAG_UINT32, offsetof(struct cli, bench.first), 0, "leave out the first N requests of the trace" },
+        { "--skip", "N", CLI_BENCH, FLAG_UINT32, offsetof(struct cli, bench.first), 0, "leave out the first N requests of the trace" },
         { "--divide", "D", CLI_BENCH, FLAG_FLOAT, offsetof(struct cli, bench.divisor), 0, "divide all lengths of the trace", .low = 1, .high = 1e6 },
         { "--block-tokens", "N", CLI_BENCH, FLAG_COUNT, offsetof(struct cli, bench.block_tokens), 0, "tokens of a block of hash_ids; default 512", .high = 65536 },
         { "--may-end", NULL, CLI_BENCH, FLAG_SWITCH, offsetof(struct cli, bench.may_end), 0, "answers may be shorter than asked for: the model's end token ends them" },

@@ -337,7 +337,7 @@ int cli_bench(struct cli *cli)
                 r = bench_exercises(&bench);
         else
                 r = run_servers(&bench);
-        /* What a run that failed has left open. */
+        /* A run that failed has left them open. */
         close_file("--raw", cli->bench.raw, &bench.raw);
         close_file("--csv", cli->bench.csv, &bench.csv);
         close_file("--svg", cli->bench.svg, &bench.svg);

@@ -179,7 +179,7 @@ static void say_workload(const struct bench_options *bench, struct plan *plan)
         }
         if (workload->kind == WORKLOAD_SYNTHETIC)
                 snprintf(plan->workload_words, sizeof(plan->workload_words),
-                         "made up: %.40s tokens in, %.40s out%s%.40s%s",
+                         "synthetic: %.40s tokens in, %.40s out%s%.40s%s",
                          bench->input ? bench->input : INPUT,
                          bench->output ? bench->output : OUTPUT, bench->prefix ? ", prefixes " : "",
                          bench->prefix ? bench->prefix : "",
@@ -218,7 +218,7 @@ static int make_workload(const struct cli *cli, struct plan *plan)
         }
         if (!bench->trace && (bench->divisor > 0 || bench->first || bench->speed > 0)) {
                 say("%s needs --trace", bench->divisor > 0 ? "--divide"
-                                        : bench->first     ? "--first"
+                                        : bench->first     ? "--skip"
                                                            : "--speed");
                 return CLI_USAGE;
         }
@@ -447,7 +447,10 @@ void plan_say_load(const struct plan *plan, char *to, size_t bytes)
                 snprintf(amount, sizeof(amount), "%u requests", load.requests);
         if (load.concurrency && (plan->rate_count || load.times))
                 snprintf(limit, sizeof(limit), ", up to %u at a time", load.concurrency);
-        if (plan->rate_count)
+        if (plan->rate_count == 1)
+                snprintf(what, sizeof(what), "%g requests a second (%s arrivals, burstiness %g)",
+                         load.rate, processes[load.arrivals], load.burstiness);
+        else if (plan->rate_count)
                 snprintf(what, sizeof(what), "at a rate (%s arrivals, burstiness %g)",
                          processes[load.arrivals], load.burstiness);
         else if (load.times)
@@ -457,6 +460,6 @@ void plan_say_load(const struct plan *plan, char *to, size_t bytes)
                 snprintf(what, sizeof(what), "a number of requests at a time");
         else
                 snprintf(what, sizeof(what), "%u requests at a time", load.concurrency);
-        snprintf(to, bytes, "%s%s; %s, behind %u to warm up; seed %llu", what, limit, amount,
+        snprintf(to, bytes, "%s%s; %s, after %u to warm up; seed %llu", what, limit, amount,
                  load.warm_up, (unsigned long long)plan->seed);
 }
