@@ -24,6 +24,7 @@
 
 #define CONNECT_MS     30000u
 #define REDIRECTS_MAX  10u
+#define REDIRECT_BYTES (1u << 20) /* of the body of a redirect, which is skipped */
 #define BULK_BYTES     (256 * 1024)
 #define STALL_CHECK_MS 100u
 #define EVENTS         64
@@ -52,6 +53,7 @@ struct web_request {
         char *unix_socket;
         struct web_head head;
         unsigned redirects;
+        size_t redirect_bytes;
         bool redirected; /* this answer is a redirect: its body is skipped */
         bool stopped;    /* on_head() or on_data() returned false */
         bool left_origin;
@@ -204,7 +206,11 @@ static size_t on_body(char *at, size_t one, size_t bytes, void *arg)
         if (request->state == CANCELLED)
                 return 0;
         request->progress_ms = clock_ms();
-        if (request->redirected || !request->ask.on_data)
+        if (request->redirected) {
+                request->redirect_bytes += bytes;
+                return request->redirect_bytes <= REDIRECT_BYTES ? bytes : 0;
+        }
+        if (!request->ask.on_data)
                 return bytes;
         if (!request->ask.on_data(request->ask.arg, at, bytes))
                 request->stopped = true;
@@ -317,18 +323,22 @@ static bool has_newline(const char *text)
         return strpbrk(text, "\r\n");
 }
 
+/* A body is sent at once, and comes as it is. */
+static const char *const own_fields[] = { "Expect:", "Accept-Encoding: identity" };
+
 /* Gives libcurl all fields, or those that may go to another host. */
 static int make_fields(struct web_request *request, bool all)
 {
         struct curl_slist *list = NULL, *longer;
+        size_t own = sizeof(own_fields) / sizeof(*own_fields);
         char *line;
         int n;
 
-        for (size_t i = 0; i <= request->ask.field_count; i++) {
+        for (size_t i = 0; i < request->ask.field_count + own; i++) {
                 const struct web_field *field = &request->ask.fields[i];
 
-                if (i == request->ask.field_count)
-                        n = asprintf(&line, "Expect:"); /* a body is sent at once */
+                if (i >= request->ask.field_count)
+                        n = asprintf(&line, "%s", own_fields[i - request->ask.field_count]);
                 else if (!all && is_secret(field->name))
                         continue;
                 else
@@ -559,6 +569,11 @@ static enum web_end explain(struct web_request *request, CURLcode code, char *to
         const char *detail = *request->error ? request->error : curl_easy_strerror(code);
 
         name_host(request, host, sizeof(host));
+        if (request->redirect_bytes > REDIRECT_BYTES) {
+                snprintf(to, bytes, "%s redirects with a text of more than %u bytes", host,
+                         REDIRECT_BYTES);
+                return WEB_REFUSED;
+        }
         curl_easy_getinfo(request->easy, CURLINFO_OS_ERRNO, &error);
         switch (code) {
         case CURLE_COULDNT_RESOLVE_HOST:
@@ -659,6 +674,7 @@ static void follow(struct web_request *request)
         request->url = to;
         request->redirects++;
         request->redirected = false;
+        request->redirect_bytes = 0;
         request->head.fields.count = 0;
         if (!request->left_origin && !same_origin(request->first, to)) {
                 request->left_origin = true;

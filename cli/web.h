@@ -12,10 +12,10 @@
  * functions may begin and cancel requests, but not wait or free.  A request is freed by
  * web_cancel(), or before its on_end().
  *
- * Connections stay open for later requests.  HTTP/1.1 over TCP, TLS and Unix sockets; a body comes
- * as the server sent it, never decompressed.  Proxies are those of http_proxy, https_proxy,
- * all_proxy and no_proxy; a loopback address is never asked of a proxy.  The certificates of
- * $SSL_CERT_FILE or $CURL_CA_BUNDLE are trusted, or else those of the system.
+ * Connections stay open for later requests.  HTTP/1.1 over TCP, TLS and Unix sockets; a body is
+ * asked for as it is (Accept-Encoding: identity), and never decompressed.  Proxies are those of
+ * http_proxy, https_proxy, all_proxy and no_proxy; a loopback address is never asked of a proxy.
+ * The certificates of $SSL_CERT_FILE or $CURL_CA_BUNDLE are trusted, or else those of the system.
  *
  * Redirects are followed, up to 10: never from https to http.  Headers that may have a secret
  * (Authorization, Cookie, *api-key) go only to the scheme, host and port of the first URL.

@@ -18,7 +18,6 @@
 #include "store/gguf-head.h"
 
 #define COPY_BYTES (1u << 20)
-#define PIECES_MAX 1000u
 
 struct piece {
         const uint8_t *bytes; /* mapped */
@@ -253,9 +252,9 @@ int gguf_join(const struct gguf_joining *joining, uint64_t *ret_bytes,
         struct join join = { .joining = joining, .why = why, .why_bytes = why_bytes };
         int r = 0;
 
-        if (!joining->piece_count || joining->piece_count > PIECES_MAX)
+        if (!joining->piece_count || joining->piece_count > GGUF_PIECES_MAX)
                 return fail(&join, -EINVAL, "there are %zu pieces; 1 to %u can be joined",
-                            joining->piece_count, PIECES_MAX);
+                            joining->piece_count, GGUF_PIECES_MAX);
         join.pieces = calloc(joining->piece_count, sizeof(*join.pieces));
         if (!join.pieces)
                 return fail(&join, -ENOMEM, "out of memory");

@@ -11,6 +11,8 @@
 
 #include "store/sha256.h"
 
+#define GGUF_PIECES_MAX 1000u
+
 struct gguf_joining {
         const char *const *pieces; /* paths, in order */
         size_t piece_count;

@@ -14,10 +14,30 @@
 #include "store/text-file.h"
 
 #define STATE_BYTES_MAX 65536u
+#define TRIES           100u
 
 static int make_folder(const char *path)
 {
         return mkdir(path, 0755) < 0 && errno != EEXIST ? -errno : 0;
+}
+
+/*
+ * A folder of this user.  Where other users may write into `place`, one of them could have made it,
+ * with links to files of ours.  On some file systems everything has the same owner.
+ */
+static int make_own_folder(const char *place, const char *path)
+{
+        struct stat folder, above;
+        int r = make_folder(path);
+
+        if (!r && (lstat(path, &folder) < 0 || stat(place, &above) < 0))
+                r = -errno;
+        if (r)
+                return r;
+        return S_ISDIR(folder.st_mode) &&
+                               (folder.st_uid == geteuid() || folder.st_uid == above.st_uid)
+                       ? 0
+                       : -EPERM;
 }
 
 /* The folder and those above it. */
@@ -49,7 +69,7 @@ static int take_lock(struct incoming *incoming, pid_t *ret_holder)
         char text[32];
 
         for (;;) {
-                int fd = open(incoming->lock, O_RDWR | O_CREAT | O_CLOEXEC, 0644), n;
+                int fd = open(incoming->lock, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644), n;
 
                 if (fd < 0)
                         return -errno;
@@ -92,13 +112,19 @@ int incoming_open(const struct store *store, const char *name, struct incoming *
                     sizeof(in->lock))
                 return -ENAMETOOLONG;
         r = make_folders(place);
-        if (!r)
-                r = make_folder(pull);
-        if (!r)
-                r = take_lock(in, ret_holder);
+        for (unsigned i = 0; i < TRIES && !r; i++) {
+                r = make_own_folder(place, pull);
+                if (!r)
+                        r = take_lock(in, ret_holder);
+                if (r != -ENOENT)
+                        break;
+                r = 0; /* another pull has ended and removed the folder */
+        }
         if (r)
                 return r;
-        r = make_folder(in->folder);
+        if (in->lock_fd < 0)
+                return -ENOENT;
+        r = make_own_folder(place, in->folder);
         if (r)
                 incoming_close(in);
         return r;

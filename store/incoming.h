@@ -22,7 +22,8 @@ struct incoming {
 
 /*
  * Makes the folders and takes the lock.  0; -EBUSY: another process has it, *ret_holder (0: not
- * known); or another negative errno.
+ * known); -EPERM: the folder .pull, or that of the model in it, belongs to another user or is a
+ * link; or another negative errno.
  */
 int incoming_open(const struct store *store, const char *name, struct incoming *ret_incoming,
                   pid_t *ret_holder);
@@ -47,7 +48,7 @@ bool incoming_path(const struct incoming *incoming, const char *file, const char
 
 /* Describes the file of a part; a part of another file is worthless. */
 struct incoming_state {
-        char url[1024];                /* without what changes from day to day */
+        char url[2048];                /* as source_public_url() writes it */
         char etag[256];                /* of the server that sent it; or empty */
         char digest[SHA256_HEX_BYTES]; /* that it must have; or empty */
         uint64_t bytes;                /* of the whole file; 0: not known */

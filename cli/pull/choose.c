@@ -150,16 +150,24 @@ static bool has_quantisation(const char *path, const char *wanted)
         return !strcasecmp(own, wanted);
 }
 
+/* The file of exactly this path; -1: none. */
+static long find_path(const struct listing *listing, const char *path)
+{
+        for (size_t i = 0; i < listing->count; i++)
+                if (!strcmp(listing->files[i].path, path))
+                        return (long)i;
+        return -1;
+}
+
 /* The file of the repository that `want` names, by its path or its last part; -1: none. */
 static long find_file(const struct listing *listing, const char *want)
 {
-        for (size_t i = 0; i < listing->count; i++)
-                if (!strcmp(listing->files[i].path, want))
-                        return (long)i;
-        for (size_t i = 0; i < listing->count; i++)
+        long exact = find_path(listing, want);
+
+        for (size_t i = 0; exact < 0 && i < listing->count; i++)
                 if (!strcasecmp(file_name(listing->files[i].path), want))
                         return (long)i;
-        return -1;
+        return exact;
 }
 
 /* How many files stand for a model of this quantisation; *ret_index: the first. */
@@ -215,7 +223,7 @@ static int refuse_quantisation(const struct listing *listing, const char *want, 
 {
         size_t first;
 
-        if (count_quantised(listing, want, &first) > 1) {
+        if (*want && count_quantised(listing, want, &first) > 1) {
                 snprintf(why, why_bytes,
                          "several files have the quantisation %s; name one: ", want);
                 add_choices(listing, want, why, why_bytes);
@@ -303,9 +311,11 @@ static int take_pieces(const struct listing *listing, const char *first, struct 
                 int r;
 
                 snprintf(path, sizeof(path), "%.*s-%05u-of-%05u.gguf", (int)stem, first, i, count);
-                file = find_file(listing, path);
+                file = find_path(listing, path);
                 if (file < 0) {
-                        snprintf(why, why_bytes, "the repository has no %s", path);
+                        snprintf(why, why_bytes,
+                                 "piece %u of %u is missing, so there is no whole model: no %s", i,
+                                 count, path);
                         return -ENOENT;
                 }
                 r = add_file(choice, (size_t)file);
@@ -399,11 +409,28 @@ static int refuse_folder(const struct listing *listing, bool has_config, char *w
         return -ENOENT;
 }
 
+/* Writes the name of a piece that lacks; false: all are there, as many as the first one says. */
+static bool lacks_weights(const struct listing *listing, char to[64])
+{
+        unsigned number, count = 0;
+
+        for (size_t i = 0; i < listing->count && !count; i++)
+                if (is_weights(listing->files[i].path, true))
+                        sscanf(listing->files[i].path, "model-%5u-of-%5u.", &number, &count);
+        for (unsigned i = 1; i <= count; i++) {
+                snprintf(to, 64, "model-%05u-of-%05u.safetensors", i, count);
+                if (find_path(listing, to) < 0)
+                        return true;
+        }
+        return false;
+}
+
 static int take_folder(const struct listing *listing, const char *repository, struct choice *choice,
                        char *why, size_t why_bytes)
 {
-        bool sharded = find_file(listing, "model.safetensors") < 0, has_weights = false,
+        bool sharded = find_path(listing, "model.safetensors") < 0, has_weights = false,
              has_config = false;
+        char lacking[64];
         int r = 0;
 
         for (size_t i = 0; i < listing->count && !r; i++) {
@@ -412,13 +439,18 @@ static int take_folder(const struct listing *listing, const char *repository, st
 
                 has_weights |= weights;
                 has_config |= !strcmp(path, "config.json");
-                if (weights || is_beside(path, sharded))
+                /* A listing that has a path twice does not make two files of it. */
+                if ((weights || is_beside(path, sharded)) && find_path(listing, path) == (long)i)
                         r = add_file(choice, i);
         }
         if (r)
                 return r;
         if (!has_weights || !has_config)
                 return refuse_folder(listing, has_config, why, why_bytes);
+        if (sharded && lacks_weights(listing, lacking)) {
+                snprintf(why, why_bytes, "%s is missing, so there is no whole model", lacking);
+                return -ENOENT;
+        }
         choice->form = CHOICE_FOLDER;
         set_name(choice, file_name(repository), strlen(file_name(repository)));
         snprintf(choice->model, sizeof(choice->model), ".");

@@ -14,6 +14,9 @@
 
 #include "store/store.h"
 
+/* A larger file is a lie; sums of so many bytes cannot overflow. */
+#define LISTED_BYTES_MAX (UINT64_C(1) << 50)
+
 struct listed {
         char *path; /* in the repository */
         uint64_t bytes;

@@ -99,6 +99,11 @@ static int list_url(struct pull *pull, char *want, size_t want_bytes, char *why,
         snprintf(want, want_bytes, "%s", name);
         if (!is_gguf_piece(name, &number, &count, &stem))
                 return listing_add(&pull->listing, name, 0, "");
+        if (count > GGUF_PIECES_MAX) {
+                snprintf(why, why_bytes, "%s is one of %u pieces; at most %u can be joined", name,
+                         count, GGUF_PIECES_MAX);
+                return -EINVAL;
+        }
         for (unsigned i = 1; i <= count && !r; i++) {
                 snprintf(piece, sizeof(piece), "%.*s-%05u-of-%05u.gguf", (int)stem, name, i, count);
                 r = listing_add(&pull->listing, piece, 0, "");
@@ -158,7 +163,7 @@ static char *place_of(const struct pull *pull, const struct listed *file)
 }
 
 /* A file of a URL may have a name that the disk or samovard would not like. */
-static int name_files(struct pull *pull)
+static int name_files(struct pull *pull, char *why, size_t why_bytes)
 {
         const char *sha256 = pull->cli->pull.sha256;
 
@@ -170,12 +175,21 @@ static int name_files(struct pull *pull)
         for (size_t i = 0; i < pull->choice.count; i++) {
                 const struct listed *file = &pull->listing.files[pull->choice.files[i]];
 
-                if (strchr(file_name(file->path), '='))
-                        return -EINVAL; /* samovard reads PATH=NAME */
-                pull->urls[i] = place_of(pull, file);
+                if (strchr(file_name(file->path), '=')) {
+                        snprintf(why, why_bytes,
+                                 "%s: the name has a =, but samovard reads --model PATH=NAME: "
+                                 "rename a copy of the file, and pull that",
+                                 file->path);
+                        return -EINVAL;
+                }
                 pull->names[i] = strdup(file_name(file->path));
-                if (!pull->urls[i] || !pull->names[i])
+                if (!pull->names[i])
                         return -ENOMEM;
+                pull->urls[i] = place_of(pull, file);
+                if (!pull->urls[i]) {
+                        snprintf(why, why_bytes, "%s: its address is too long", file->path);
+                        return -ENAMETOOLONG;
+                }
                 pull->files[i] = (struct fetch_file){
                         .url = pull->urls[i],
                         .name = pull->names[i],
@@ -206,7 +220,7 @@ static int choose_files(struct pull *pull)
                 r = -EINVAL;
         }
         if (!r)
-                r = name_files(pull);
+                r = name_files(pull, why, sizeof(why));
         if (r)
                 return fail(*why ? why : "out of memory");
         snprintf(pull->name, sizeof(pull->name), "%s",
@@ -603,6 +617,12 @@ static int run_locked(struct pull *pull)
                 say("process %d pulls %s already", (int)holder, pull->name);
                 return CLI_FAILED;
         }
+        if (r == -EPERM) {
+                say("%s/.pull belongs to another user, or has links: remove it, or name another "
+                    "folder with $SAMOVAR_MODELS",
+                    pull->store.places[0]);
+                return CLI_FAILED;
+        }
         if (r) {
                 say("%s: %s", pull->store.places[0], strerror(-r));
                 return CLI_FAILED;
@@ -620,8 +640,11 @@ static int run_locked(struct pull *pull)
 
 static int run(struct pull *pull)
 {
-        int r = choose_files(pull);
+        int r;
 
+        if (pull->hub.withheld && pull->source.kind == SOURCE_HUB)
+                say("%s", pull->hub.withheld);
+        r = choose_files(pull);
         if (r)
                 return r;
         if (!store_may_name(pull->name, strlen(pull->name))) {
@@ -634,8 +657,6 @@ static int run(struct pull *pull)
                 r = learn_sizes(pull);
         if (r)
                 return r;
-        if (pull->hub.withheld && pull->source.kind == SOURCE_HUB)
-                say("%s", pull->hub.withheld);
         if (pull->cli->pull.dry_run)
                 return show_plan(pull);
         r = look_at_old(pull);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -69,9 +70,12 @@ static void add_hashes(struct job *job, const void *bytes, size_t count)
 /* The part of an earlier run is of this file. */
 static bool is_same_file(const struct incoming_state *known, const struct fetch_file *file)
 {
+        char url[sizeof(known->url)];
+
         if (*file->digest)
                 return !strcmp(known->digest, file->digest) && known->bytes == file->bytes;
-        return !strcmp(known->url, file->url);
+        source_public_url(file->url, url, sizeof(url));
+        return !strcmp(known->url, url);
 }
 
 static uint64_t file_bytes(const char *path)
@@ -91,13 +95,16 @@ static int look(const struct incoming *incoming, struct fetch_file *file)
             !incoming_path(incoming, file->name, ".part", part))
                 return -ENAMETOOLONG;
         if (!incoming_read_state(incoming, file->name, &known) && is_same_file(&known, file)) {
-                if (*known.sha256 && file_bytes(whole) == known.bytes && known.bytes) {
+                if (*file->digest && *known.sha256 && file_bytes(whole) == known.bytes &&
+                    known.bytes) {
                         file->have = known.bytes;
                         snprintf(file->sha256, sizeof(file->sha256), "%s", known.sha256);
                         snprintf(file->revision, sizeof(file->revision), "%s", known.etag);
                         return 0;
                 }
-                /* Without a digest, only the server can say whether the rest is of the same. */
+                /* Without a digest, only the server can say whether this is still of its file. */
+                if (!*file->digest && *known.etag)
+                        rename(whole, part);
                 if (*file->digest || *known.etag)
                         file->have = file_bytes(part);
                 if (file->size_known && file->have > file->bytes)
@@ -181,7 +188,7 @@ static int open_part(struct job *job)
 
         if (!incoming_path(job->ask->incoming, job->file->name, ".part", path))
                 return -ENAMETOOLONG;
-        job->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+        job->fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0644);
         if (job->fd < 0)
                 return fail_system(job, "cannot write");
         if (incoming_read_state(job->ask->incoming, job->file->name, &job->known))
@@ -226,13 +233,14 @@ static bool read_range(const char *field, uint64_t *ret_from, uint64_t *ret_tota
         *ret_from = *ret_total = 0;
         if (!field)
                 return false;
-        if (sscanf(field, "bytes */%" SCNu64, ret_total) == 1)
-                return true;
+        if (!strncmp(field, "bytes */", 8)) {
+                *ret_total = get_size(field + 8);
+                return *ret_total;
+        }
         if (sscanf(field, "bytes %" SCNu64 "-%" SCNu64 "/%n", ret_from, &to, &end) != 2 || !end)
                 return false;
-        if (field[end] != '*' && sscanf(field + end, "%" SCNu64, ret_total) != 1)
-                return false;
-        return to >= *ret_from;
+        *ret_total = get_size(field + end);
+        return to >= *ret_from && (*ret_total || !strcmp(field + end, "*"));
 }
 
 /* The size that the answer says is not that of the file. */
@@ -254,10 +262,9 @@ static bool check_total(struct job *job, uint64_t total)
 /* The server sends the whole file.  Our part is of use if the file is still the same. */
 static bool take_whole(struct job *job, const char *validator, const struct web_head *head)
 {
-        const char *length = web_field(head, "content-length");
-        bool same = *validator && !strcmp(validator, job->known.etag);
+        bool same = *job->file->digest || (*validator && !strcmp(validator, job->known.etag));
 
-        if (!check_total(job, length ? strtoull(length, NULL, 10) : 0))
+        if (!check_total(job, get_size(web_field(head, "content-length"))))
                 return false;
         if (job->file->have && same)
                 job->skip = job->file->have;
@@ -277,7 +284,7 @@ static bool take_rest(struct job *job, const char *validator, const struct web_h
                          job->file->name, job->file->have);
                 return stop_job(job, STOP_RESTART);
         }
-        if (*validator && *job->known.etag && strcmp(validator, job->known.etag)) {
+        if (job->file->have && !*job->file->digest && strcmp(validator, job->known.etag)) {
                 snprintf(job->why, sizeof(job->why), "%s: the file has changed on the server",
                          job->file->name);
                 return stop_job(job, STOP_RESTART);
@@ -320,14 +327,33 @@ static bool refuse_status(struct job *job, int status, const struct web_head *he
         return stop_job(job, STOP_FAIL);
 }
 
+/* We ask for the bytes as they are, and could neither continue nor check others. */
+static bool is_compressed(struct job *job, const char *coding)
+{
+        static const char *const codings[] = {
+                "gzip", "x-gzip", "deflate", "compress", "br", "zstd"
+        };
+
+        for (size_t i = 0; coding && i < sizeof(codings) / sizeof(*codings); i++) {
+                if (strcasecmp(coding, codings[i]))
+                        continue;
+                snprintf(job->why, sizeof(job->why),
+                         "%s: the server sends it compressed (%s), although it was asked not to",
+                         job->file->name, codings[i]);
+                return true;
+        }
+        return false;
+}
+
 static void note_validator(struct job *job, const char *validator)
 {
         struct incoming_state *known = &job->known;
 
-        snprintf(known->url, sizeof(known->url), "%s", job->file->url);
+        source_public_url(job->file->url, known->url, sizeof(known->url));
         snprintf(known->etag, sizeof(known->etag), "%s", validator);
         snprintf(known->digest, sizeof(known->digest), "%s", job->file->digest);
         known->bytes = job->file->bytes;
+        *known->sha256 = '\0';
         snprintf(job->file->revision, sizeof(job->file->revision), "%s", validator);
         incoming_write_state(job->ask->incoming, job->file->name, known);
 }
@@ -339,7 +365,8 @@ static bool on_head(void *arg, int status, const struct web_head *head)
         bool good;
 
         if (retry_is_temporary(status)) {
-                job->after_s = retry_after_s(web_field(head, "retry-after"));
+                job->after_s =
+                        retry_after_s(web_field(head, "retry-after"), web_field(head, "ratelimit"));
                 snprintf(job->why, sizeof(job->why), "%s: the server answers with status %d%s",
                          job->file->name, status, status == 429 ? ", too many requests" : "");
                 return stop_job(job, STOP_RETRY);
@@ -348,6 +375,8 @@ static bool on_head(void *arg, int status, const struct web_head *head)
                 return take_nothing(job, head);
         if (status != 200 && status != 206)
                 return refuse_status(job, status, head);
+        if (is_compressed(job, web_field(head, "content-encoding")))
+                return stop_job(job, STOP_FAIL);
         read_validator(head, validator, sizeof(validator));
         good = status == 200 ? take_whole(job, validator, head) : take_rest(job, validator, head);
         if (good)
@@ -383,7 +412,7 @@ static bool on_data(void *arg, const void *bytes, size_t count)
         job->skip -= skip;
         at += skip;
         count -= skip;
-        if (job->file->size_known && count > job->file->bytes - job->file->have) {
+        if (job->file->size_known && job->file->have + count > job->file->bytes) {
                 snprintf(job->why, sizeof(job->why),
                          "%s: the server sends more than the %" PRIu64 " bytes that it should have",
                          job->file->name, job->file->bytes);
@@ -459,7 +488,12 @@ static void finish(struct job *job)
 {
         char is[SHA256_HEX_BYTES];
 
-        if (job->file->size_known && job->file->have < job->file->bytes) {
+        if (job->skip) {
+                snprintf(job->why, sizeof(job->why),
+                         "%s: the answer ended %" PRIu64 " bytes before what is there already",
+                         job->file->name, job->skip);
+                try_later(job);
+        } else if (job->file->size_known && job->file->have < job->file->bytes) {
                 snprintf(job->why, sizeof(job->why),
                          "%s: the answer ended %" PRIu64 " bytes before the end of the file",
                          job->file->name, job->file->bytes - job->file->have);
@@ -521,7 +555,7 @@ static int begin_try(struct job *job)
                 return r;
         if (ask->hub && *ask->hub->authorization)
                 fields[count++] = (struct web_field){ "Authorization", ask->hub->authorization };
-        if (file->have && *job->known.etag)
+        if (file->have && *job->known.etag && !*file->digest)
                 fields[count++] = (struct web_field){ "If-Range", job->known.etag };
         job->stop = STOP_NONE;
         job->complete = false;
@@ -530,7 +564,7 @@ static int begin_try(struct job *job)
         if (job->best < file->have)
                 job->best = file->have;
         job->state = JOB_RUNS;
-        if (file->size_known && file->have == file->bytes) {
+        if (*file->digest && file->size_known && file->have == file->bytes) {
                 finish(job); /* only the end was missing */
                 return 0;
         }

@@ -1,11 +1,13 @@
 /*
  * Fetches files into a folder, several at once; each continues where an earlier try stopped.
  *
- * A try asks for the bytes that are missing (Range), on condition that the file is still the same
- * (If-Range).  A server that sends all of it again is read up to that place.  If the file has
- * changed, it is fetched from its beginning.  Every byte goes through SHA-256 while it is written;
- * a part of an earlier run is read first.  A file with a wrong digest is fetched once more, as a
- * whole.
+ * A try asks for the bytes that are missing (Range).  A server that sends all of it again is read
+ * up to that place.  Every byte goes through SHA-256 while it is written; a part of an earlier run
+ * is read first.  A file with a wrong digest is fetched once more, as a whole.
+ *
+ * If the digest is not known before, only the server can say that the rest is of the same file
+ * (If-Range); if it has changed, it is fetched from its beginning.  With a digest this is not
+ * asked: the servers that a hub redirects to may each have another ETag for the same file.
  */
 #ifndef CLI_PULL_FETCH_H
 #define CLI_PULL_FETCH_H

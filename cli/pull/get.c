@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/clock.h"
+#include "cli/pull/choose.h"
 #include "cli/pull/retry.h"
 
 #define STALL_MS 30000u
@@ -50,6 +51,15 @@ static void copy_field(const struct web_head *head, const char *name, char *to, 
         snprintf(to, bytes, "%s", value ? value : "");
 }
 
+uint64_t get_size(const char *text)
+{
+        uint64_t bytes = 0;
+
+        for (; text && *text >= '0' && *text <= '9' && bytes <= LISTED_BYTES_MAX; text++)
+                bytes = bytes * 10 + (uint64_t)(*text - '0');
+        return text && !*text && bytes <= LISTED_BYTES_MAX ? bytes : 0;
+}
+
 /* "bytes 0-1/200", or the length of all. */
 static uint64_t total_of(int status, const struct web_head *head)
 {
@@ -58,8 +68,8 @@ static uint64_t total_of(int status, const struct web_head *head)
         const char *length = web_field(head, "content-length");
 
         if (status == 206)
-                return slash ? strtoull(slash + 1, NULL, 10) : 0;
-        return status == 200 && length ? strtoull(length, NULL, 10) : 0;
+                return slash ? get_size(slash + 1) : 0;
+        return status == 200 ? get_size(length) : 0;
 }
 
 static bool on_head(void *arg, int status, const struct web_head *head)
@@ -69,7 +79,8 @@ static bool on_head(void *arg, int status, const struct web_head *head)
 
         answer->status = status;
         answer->total = total_of(status, head);
-        getting->after_s = retry_after_s(web_field(head, "retry-after"));
+        getting->after_s =
+                retry_after_s(web_field(head, "retry-after"), web_field(head, "ratelimit"));
         copy_field(head, "link", answer->link, sizeof(answer->link));
         copy_field(head, "x-error-code", answer->error_code, sizeof(answer->error_code));
         copy_field(head, "x-error-message", answer->error_text, sizeof(answer->error_text));

@@ -31,6 +31,9 @@ int get(struct web *web, const struct get_ask *ask, struct get_answer *ret_answe
         size_t why_bytes);
 void get_answer_deinit(struct get_answer *answer);
 
+/* The size in a field of an answer; 0: NULL, or no size that a file could have. */
+uint64_t get_size(const char *text);
+
 /* ^C or SIGTERM has come since stop_watch(), which begins to catch them. */
 void stop_watch(void);
 bool stop_wanted(void);

@@ -8,13 +8,15 @@
 
 #include "cli/pull/get.h"
 #include "json/reader.h"
+#include "json/utf8.h"
 #include "store/text-file.h"
 
 #define HUB        "https://huggingface.co"
 #define ANSWER_MAX (64u << 20)
 #define VALUES_MAX (1u << 20)
 #define FILES_MAX  100000u
-#define TOKEN_MAX  512u
+#define PAGES_MAX  200u
+#define TOKEN_MAX  4096u
 
 /* ---- the token ---- */
 
@@ -42,7 +44,8 @@ static bool read_token_file(const char *folder, const char *below, char *to, siz
 static bool read_token(char *to, size_t bytes)
 {
         const char *token = getenv("HF_TOKEN"), *path = getenv("HF_TOKEN_PATH"),
-                   *folder = getenv("HF_HOME"), *home = getenv("HOME");
+                   *folder = getenv("HF_HOME"), *cache = getenv("XDG_CACHE_HOME"),
+                   *home = getenv("HOME");
 
         if (token && *token) {
                 snprintf(to, bytes, "%s", token);
@@ -52,18 +55,30 @@ static bool read_token(char *to, size_t bytes)
                 return read_token_file(path, "", to, bytes);
         if (folder && *folder)
                 return read_token_file(folder, "/token", to, bytes);
+        if (cache && *cache)
+                return read_token_file(cache, "/huggingface/token", to, bytes);
         return home && read_token_file(home, "/.cache/huggingface/token", to, bytes);
 }
 
 /* Encrypted, or of this machine. */
 static bool may_have_token(const char *endpoint)
 {
-        static const char *const good[] = { "https://", "http://localhost", "http://127.",
-                                            "http://[::1]" };
+        static const char *const local[] = { "localhost", "127.", "[::1]" };
+        const char *host = endpoint + strlen("http://"), *end;
 
-        for (size_t i = 0; i < sizeof(good) / sizeof(*good); i++)
-                if (!strncmp(endpoint, good[i], strlen(good[i])))
+        if (!strncmp(endpoint, "https://", 8))
+                return true;
+        if (strncmp(endpoint, "http://", 7))
+                return false;
+        for (size_t i = 0; i < sizeof(local) / sizeof(*local); i++) {
+                if (strncmp(host, local[i], strlen(local[i])))
+                        continue;
+                end = host + strlen(local[i]);
+                if (end[-1] == '.')
+                        end += strspn(end, "0123456789.");
+                if (!*end || *end == '/' || (*end == ':' && !strchr(end, '@')))
                         return true;
+        }
         return false;
 }
 
@@ -78,6 +93,7 @@ void hub_open(struct hub *ret_hub)
         bytes = strlen(ret_hub->endpoint);
         while (bytes && ret_hub->endpoint[bytes - 1] == '/')
                 ret_hub->endpoint[--bytes] = '\0';
+        source_public_url(ret_hub->endpoint, ret_hub->shown, sizeof(ret_hub->shown));
         if (!read_token(token, sizeof(token)))
                 return;
         if (may_have_token(ret_hub->endpoint))
@@ -96,10 +112,10 @@ void hub_explain(const struct hub *hub, const struct source *source, int status,
         const char *repository = source->repository;
         bool has_token = *hub->authorization;
 
-        if (!strcmp(code, "GatedRepo") || (status == 403 && !*code))
+        if (!strcmp(code, "GatedRepo"))
                 snprintf(why, why_bytes,
                          "%s is gated: read and accept its conditions at %s/%s, then %s%s",
-                         repository, hub->endpoint, repository,
+                         repository, hub->shown, repository,
                          has_token ? "try again with a token that may read it ($HF_TOKEN has one)"
                                    : "make a token that may read it at ",
                          has_token ? ""
@@ -116,15 +132,20 @@ void hub_explain(const struct hub *hub, const struct source *source, int status,
                          has_token ? ", and whether the token in $HF_TOKEN is valid and may read it"
                                    : "; for a private or gated one put a token that may read it "
                                      "into $HF_TOKEN");
+        else if (status == 403)
+                snprintf(
+                        why, why_bytes,
+                        "%s refuses %s (status 403%s%s): it may be disabled, or gated: see %s/%s%s",
+                        hub->shown, repository, *text ? ", " : "", text, hub->shown, repository,
+                        has_token ? ", and whether the token in $HF_TOKEN may read it" : "");
         else if (status == 404)
                 snprintf(why, why_bytes, "%s has no %s%s: the name or the revision is wrong",
-                         hub->endpoint, repository, *source->revision ? " of that revision" : "");
+                         hub->shown, repository, *source->revision ? " of that revision" : "");
         else if (status == 429)
-                snprintf(why, why_bytes, "%s wants fewer requests: try again later%s",
-                         hub->endpoint,
+                snprintf(why, why_bytes, "%s wants fewer requests: try again later%s", hub->shown,
                          has_token ? "" : ", or with a token in $HF_TOKEN, which may ask more");
         else
-                snprintf(why, why_bytes, "%s answers with status %d%s%s", hub->endpoint, status,
+                snprintf(why, why_bytes, "%s answers with status %d%s%s", hub->shown, status,
                          *text ? ": " : "", text);
 }
 
@@ -183,7 +204,7 @@ static int ask_json(struct web *web, const struct hub *hub, const struct source 
                                sizeof(what));
                 if (r)
                         snprintf(why, why_bytes, "%s does not answer as the hub does: %s",
-                                 hub->endpoint, what);
+                                 hub->shown, what);
                 snprintf(ret_link, 2048, "%s", answer.link);
         }
         get_answer_deinit(&answer);
@@ -207,7 +228,7 @@ static int ask_commit(struct web *web, const struct hub *hub, const struct sourc
         if (!commit || !*commit || strlen(commit) >= 128 ||
             commit[strspn(commit, "0123456789abcdef")]) {
                 snprintf(why, why_bytes, "%s does not answer as the hub does: there is no sha",
-                         hub->endpoint);
+                         hub->shown);
                 r = -EINVAL;
         } else {
                 snprintf(ret_commit, 128, "%s", commit);
@@ -216,12 +237,24 @@ static int ask_commit(struct web *web, const struct hub *hub, const struct sourc
         return r;
 }
 
-/* Names that lead elsewhere, or that could not be files, are no files. */
+/* Marks that show a text in another order than it has. */
+static bool turns_text(int32_t point)
+{
+        return point == 0x200e || point == 0x200f || (point >= 0x202a && point <= 0x202e) ||
+               (point >= 0x2066 && point <= 0x2069);
+}
+
+/* Names that lead elsewhere, could not be files, or would control a terminal are no files. */
 static bool is_plain_path(const char *path)
 {
-        for (const char *at = path; *at; at++)
-                if ((unsigned char)*at < ' ' || *at == 0x7f || *at == '\\')
+        size_t length;
+
+        for (const char *at = path; *at; at += length) {
+                int32_t point = utf8_next(at, strlen(at), &length);
+
+                if (point < ' ' || utf8_is_control(point) || turns_text(point) || point == '\\')
                         return false;
+        }
         return *path && *path != '/' && !strstr(path, "..") && strlen(path) < 512 &&
                strlen(file_name(path)) < 200 && *file_name(path) != '.';
 }
@@ -238,10 +271,15 @@ static int add_entries(const struct json_document *json, struct listing *listing
                 const char *sha256 = json_string(json, json_member(json, lfs, "oid"), NULL);
                 uint64_t bytes = 0;
 
+                /* Its object id is then that of a pointer, and we know no digest of its bytes. */
+                if (!sha256 && json_member(json, at, "xetHash") != JSON_NONE)
+                        oid = NULL;
                 if (!type || strcmp(type, "file") || !path || !is_plain_path(path))
                         continue;
                 json_whole(json, json_member(json, at, "size"), &bytes);
                 json_whole(json, json_member(json, lfs, "size"), &bytes);
+                if (bytes > LISTED_BYTES_MAX)
+                        continue;
                 if (sha256 && !strncmp(sha256, "sha256:", 7))
                         sha256 += 7;
                 oid = sha256 ? sha256 : oid;
@@ -269,19 +307,20 @@ int hub_list(struct web *web, const struct hub *hub, const struct source *source
 {
         char url[2048], link[2048];
         struct json_document *json;
+        unsigned pages = 0;
         int r = ask_commit(web, hub, source, retries, ret_commit, why, why_bytes);
 
         *ret_listing = (struct listing){ 0 };
         if (r)
                 return r;
-        snprintf(url, sizeof(url), "%s/api/models/%s/tree/%s?recursive=1", hub->endpoint,
+        snprintf(url, sizeof(url), "%s/api/models/%s/tree/%s?recursive=true", hub->endpoint,
                  source->repository, ret_commit);
         do {
                 r = ask_json(web, hub, source, url, retries, &json, link, why, why_bytes);
                 if (!r && json_kind(json, 0) != JSON_ARRAY) {
                         snprintf(why, why_bytes,
                                  "%s does not answer as the hub does: its tree is no list",
-                                 hub->endpoint);
+                                 hub->shown);
                         r = -EINVAL;
                 }
                 if (!r && add_entries(json, ret_listing)) {
@@ -289,7 +328,14 @@ int hub_list(struct web *web, const struct hub *hub, const struct source *source
                         r = -ENOMEM;
                 }
                 json_free(json);
-        } while (!r && ret_listing->count < FILES_MAX && next_page(hub, link, url, sizeof(url)));
+                if (!r && (ret_listing->count > FILES_MAX || ++pages > PAGES_MAX)) {
+                        snprintf(why, why_bytes,
+                                 "%s lists more than %u files or %u pages for %s, which is more "
+                                 "than a model has",
+                                 hub->shown, FILES_MAX, PAGES_MAX, source->repository);
+                        r = -EFBIG;
+                }
+        } while (!r && next_page(hub, link, url, sizeof(url)));
         if (r)
                 listing_deinit(ret_listing);
         return r;

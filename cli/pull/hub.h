@@ -1,9 +1,9 @@
 /*
  * The hub of models: Hugging Face, or a mirror that $HF_ENDPOINT names.
  *
- * $HF_TOKEN, or the token that the hub's own tool has stored (in $HF_TOKEN_PATH, $HF_HOME/token or
- * ~/.cache/huggingface/token), is sent to the hub only, and never without encryption except to this
- * machine.
+ * $HF_TOKEN, or the token that the hub's own tool has stored (in $HF_TOKEN_PATH, $HF_HOME/token,
+ * $XDG_CACHE_HOME/huggingface/token or ~/.cache/huggingface/token), is sent to the hub only, and
+ * never without encryption except to this machine.
  */
 #ifndef CLI_PULL_HUB_H
 #define CLI_PULL_HUB_H
@@ -14,8 +14,9 @@
 
 struct hub {
         char endpoint[512];
-        char authorization[600]; /* "Bearer ..."; or empty */
-        const char *withheld;    /* why a token is not sent; NULL: it is, or there is none */
+        char shown[512];          /* the endpoint without a password, for messages */
+        char authorization[4200]; /* "Bearer ..."; or empty */
+        const char *withheld;     /* why a token is not sent; NULL: it is, or there is none */
 };
 
 void hub_open(struct hub *ret_hub);

@@ -36,19 +36,54 @@ bool retry_is_temporary(int status)
         return status == 408 || status == 425 || status == 429 || status >= 500;
 }
 
-uint32_t retry_after_s(const char *field)
+static uint32_t seconds(unsigned long number)
+{
+        return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+}
+
+/* The number of a parameter such as "; t=55"; false: the field does not have it. */
+static bool parameter(const char *field, char name, unsigned long *ret_value)
+{
+        const char *at = field;
+
+        while ((at = strchr(at, ';'))) {
+                at += 1 + strspn(at + 1, " ");
+                if (at[0] == name && at[1] == '=' && at[2] >= '0' && at[2] <= '9') {
+                        *ret_value = strtoul(at + 2, NULL, 10);
+                        return true;
+                }
+        }
+        return false;
+}
+
+/* Until requests are allowed again, and a second more: the server's clock is not ours. */
+static uint32_t rate_limit_s(const char *field)
+{
+        unsigned long remaining, until;
+
+        if (!parameter(field, 'r', &remaining) || remaining || !parameter(field, 't', &until))
+                return 0;
+        return until < UINT32_MAX ? seconds(until + 1) : UINT32_MAX;
+}
+
+static uint32_t after_s(const char *field)
 {
         struct tm when = { 0 };
         char *end;
         unsigned long number;
         time_t now = time(NULL), then;
 
-        if (!field)
-                return 0;
         number = strtoul(field, &end, 10);
         if (*field >= '0' && *field <= '9' && !*end)
-                return number > UINT32_MAX ? UINT32_MAX : (uint32_t)number;
+                return seconds(number);
         end = strptime(field, "%a, %d %b %Y %H:%M:%S GMT", &when);
         then = end && !*end ? timegm(&when) : 0;
-        return then > now ? (uint32_t)(then - now) : 0;
+        return then > now ? seconds((unsigned long)(then - now)) : 0;
+}
+
+uint32_t retry_after_s(const char *after, const char *rate_limit)
+{
+        uint32_t wait = after ? after_s(after) : 0;
+
+        return wait || !rate_limit ? wait : rate_limit_s(rate_limit);
 }

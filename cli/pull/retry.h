@@ -26,7 +26,11 @@ void retry_progress(struct retry *retry);
 
 /* Whether another try may have another answer: 408, 425, 429 and 5xx. */
 bool retry_is_temporary(int status);
-/* The seconds of a field Retry-After: a number or a date; 0: NULL, or neither. */
-uint32_t retry_after_s(const char *field);
+/*
+ * The seconds that a server wants us to wait, by its field Retry-After, which has a number or a
+ * date, or else by RateLimit ("api";r=0;t=55), which the hub sends.  NULL: there is no such field.
+ * 0: neither says it.
+ */
+uint32_t retry_after_s(const char *after, const char *rate_limit);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -13,23 +14,24 @@
 
 #define COMMAND_MAX (1u << 20)
 
-/* The value of --model, without a name behind `=`, is the model, its file or its folder. */
-static bool names_model(const char *value, const struct store_model *model)
+/*
+ * The value of --model, without a name behind `=`, is the model, its file or its folder.  A path
+ * may begin in the folder where the process works.
+ */
+static bool names_model(const char *process, const char *value, const struct store_model *model)
 {
-        const char *equals = strrchr(value, '='), *slash;
+        const char *equals = strrchr(value, '=');
         size_t bytes = equals ? (size_t)(equals - value) : strlen(value);
         char path[STORE_PATH_BYTES], *real, *entry;
         size_t whole;
         bool same;
 
-        if (bytes >= sizeof(path))
-                return false;
-        memcpy(path, value, bytes);
-        path[bytes] = '\0';
-        if (!strcmp(path, model->name))
+        if (bytes == strlen(model->name) && !strncasecmp(value, model->name, bytes))
                 return true;
-        slash = strchr(path, '/');
-        real = slash ? realpath(path, NULL) : NULL;
+        if ((size_t)snprintf(path, sizeof(path), *value == '/' ? "%.0s%.*s" : "/proc/%s/cwd/%.*s",
+                             process, (int)bytes, value) >= sizeof(path))
+                return false;
+        real = realpath(path, NULL);
         entry = realpath(model->entry, NULL);
         whole = entry ? strlen(entry) : 0;
         same = real && entry && !strncmp(real, entry, whole) &&
@@ -51,7 +53,7 @@ static bool was_started_with(const char *process, const struct store_model *mode
                         const char *word = line.at + at;
 
                         if (next || !strncmp(word, "--model=", 8))
-                                found = names_model(next ? word : word + 8, model);
+                                found = names_model(process, next ? word : word + 8, model);
                         next = !strcmp(word, "--model");
                 }
         }

@@ -40,7 +40,10 @@ static const char *hub_path(const char *text, const char *endpoint)
 /* Another file of the hub's host than those of repositories. */
 static bool is_other_file(const char *path)
 {
-        return ends_in(path, ".gguf") && !strstr(path, "/resolve/") && !strstr(path, "/blob/");
+        size_t bytes = strcspn(path, "?#");
+
+        return bytes > 5 && !strncmp(path + bytes - 5, ".gguf", 5) && !strstr(path, "/resolve/") &&
+               !strstr(path, "/blob/");
 }
 
 static bool copy(char *to, size_t bytes, const char *from, size_t count)
@@ -73,7 +76,10 @@ static bool is_revision(const char *text)
 
 static bool is_wish(const char *text)
 {
-        return *text != '/' && !strstr(text, "..") && !strpbrk(text, "?#%\\\"'<>{}|^` \n\r\t");
+        for (const char *at = text; *at; at++)
+                if ((unsigned char)*at < ' ' || *at == 0x7f)
+                        return false;
+        return *text != '/' && !strstr(text, "..") && !strpbrk(text, "?#%\\\"'<>{}|^`");
 }
 
 /* OWNER/NAME[:WANT][@REVISION], or @ before : */
@@ -94,6 +100,31 @@ static bool read_words(const char *text, struct source *source)
         return (!colon || *source->want) && (!at || *source->revision);
 }
 
+static int digit_of(char letter)
+{
+        static const char digits[] = "0123456789abcdef0123456789ABCDEF";
+        const char *at = letter ? strchr(digits, letter) : NULL;
+
+        return at ? (int)(at - digits) % 16 : -1;
+}
+
+/* Turns %2F into a slash, as the site writes revisions, and so on; the rest stays. */
+static void unescape(char *text)
+{
+        char *to = text;
+
+        for (; *text; text++) {
+                int high = *text == '%' ? digit_of(text[1]) : -1;
+                int low = high < 0 ? -1 : digit_of(text[2]);
+
+                *to++ = low < 0 ? *text : (char)(high * 16 + low);
+                text += low < 0 ? 0 : 2;
+                if (!to[-1])
+                        to[-1] = '%'; /* which neither a file nor a revision may have */
+        }
+        *to = '\0';
+}
+
 /* OWNER/NAME, or OWNER/NAME/resolve/REVISION/FILE; also blob and tree. */
 static bool read_address(const char *path, struct source *source)
 {
@@ -112,11 +143,14 @@ static bool read_address(const char *path, struct source *source)
         if (!kind)
                 return read_words(whole, source);
         count = strcspn(slash, "/");
-        return copy(source->repository, sizeof(source->repository), whole,
-                    (size_t)(kind - whole)) &&
-               copy(source->revision, sizeof(source->revision), slash, count) &&
-               (!slash[count] || copy(source->want, sizeof(source->want), slash + count + 1,
-                                      strlen(slash + count + 1)));
+        if (!copy(source->repository, sizeof(source->repository), whole, (size_t)(kind - whole)) ||
+            !copy(source->revision, sizeof(source->revision), slash, count) ||
+            (slash[count] && !copy(source->want, sizeof(source->want), slash + count + 1,
+                                   strlen(slash + count + 1))))
+                return false;
+        unescape(source->revision);
+        unescape(source->want);
+        return true;
 }
 
 static int refuse_hub(const char *text, char *why, size_t why_bytes)
@@ -179,12 +213,25 @@ int source_read(const char *text, const char *endpoint, struct source *ret_sourc
         return -EINVAL;
 }
 
+void source_public_url(const char *url, char *to, size_t bytes)
+{
+        const char *end = url + strcspn(url, "?#"), *user = strstr(url, "://"), *host;
+
+        user = user && user < end ? user + 3 : url;
+        host = user;
+        for (const char *at = user; at < end && *at != '/'; at++)
+                if (*at == '@')
+                        host = at + 1;
+        snprintf(to, bytes, "%.*s%.*s", (int)(user - url), url, (int)(end - host), host);
+}
+
 void source_write(const struct source *source, char *to, size_t bytes)
 {
         if (source->kind == SOURCE_HUB)
                 snprintf(to, bytes, "hf:%s%s%s%s%s", source->repository, *source->want ? ":" : "",
                          source->want, *source->revision ? "@" : "", source->revision);
+        else if (source->kind == SOURCE_URL)
+                source_public_url(source->place, to, bytes);
         else
-                snprintf(to, bytes, "%s%s", source->kind == SOURCE_PATH ? "file://" : "",
-                         source->place);
+                snprintf(to, bytes, "file://%s", source->place);
 }

@@ -26,7 +26,13 @@ struct source {
 int source_read(const char *text, const char *endpoint, struct source *ret_source, char *why,
                 size_t why_bytes);
 
-/* Writes the source so that source_read() reads the same. */
+/*
+ * Writes a URL without what may be secret or changes from day to day: user, password, query and
+ * fragment.
+ */
+void source_public_url(const char *url, char *to, size_t bytes);
+
+/* Writes the source so that source_read() reads the same, with a URL as source_public_url(). */
 void source_write(const struct source *source, char *to, size_t bytes);
 
 #endif

@@ -26,7 +26,19 @@ FOLDER/faults is read before each request.  Its lines are words and numbers:
     more N              sends N bytes more than there are, in chunks
     page N              lists N entries on a page
     slow MS             waits before each piece of 16 KiB
+    etags               each answer with a file has another ETag
+    unmarked            a range has no ETag
+    short N FROM        files without a length; from answer FROM on they end after N bytes
+    gzip                files are compressed, although nothing asks for that
+    rate N              the first N requests of files get status 429 with RateLimit
+    gated-files         the listing may be read, but files need the token "secret"
+    disabled            files get status 403, with a text that turns a terminal red
+    names               the listing has files with names of all kinds
+    endless             each page of a listing has a next one
+    huge                the listing says that files have 2^64 - 1 bytes
+    padded              a redirect has an endless body
 """
+import gzip
 import hashlib
 import json
 import os
@@ -73,8 +85,17 @@ def tree(root):
             sha256 = hashlib.sha256(data).hexdigest()
             entry["oid"] = git_id(b"pointer " + sha256.encode())
             entry["lfs"] = {"oid": sha256, "size": len(data), "pointerSize": 134}
+            entry["xetHash"] = sha256[::-1]
         entries.append(entry)
     return entries
+
+
+def hostile():
+    """Names that lead elsewhere, that are no names, or that a terminal would obey."""
+    names = ["../../up.gguf", "/tmp/absolute.gguf", "a/../../up.gguf", "b\\c.gguf", "x" * 300 + ".gguf",
+             ".hidden.gguf", "\x1b[31mred.gguf", "\x9b31mred.gguf", "new\nline.gguf", "\u202eturned.gguf",
+             "\x7f.gguf"]
+    return [{"type": "file", "oid": "0" * 40, "size": 5, "path": name} for name in names]
 
 
 class Hub(BaseHTTPRequestHandler):
@@ -111,7 +132,10 @@ class Hub(BaseHTTPRequestHandler):
             self.send_file(FOLDER / path.lstrip("/"))
         elif path.startswith("/files/"):
             self.send_file(FOLDER / path.lstrip("/"))
-        elif "gated" in self.faults and not may_read:
+        elif path.startswith("/api/resolve-cache/models/"):
+            owner, name, _, file = path.removeprefix("/api/resolve-cache/models/").split("/", 3)
+            self.send_file(FOLDER / "repositories" / owner / name / file, X_Repo_Commit=COMMIT)
+        elif ("gated" in self.faults or ("gated-files" in self.faults and "/resolve/" in path)) and not may_read:
             self.answer(401, b"gated", X_Error_Code="GatedRepo", X_Error_Message="access is restricted")
         elif path.startswith("/api/models/"):
             self.answer_api(path, urllib.parse.parse_qs(query))
@@ -145,9 +169,17 @@ class Hub(BaseHTTPRequestHandler):
     def answer_tree(self, path, query, entries):
         count = int(self.faults.get("page", [1000])[0])
         begin = int(query.get("cursor", ["0"])[0])
+        if query.get("recursive") != ["true"]:
+            self.answer(400, b"{}")
+            return
+        if "names" in self.faults:
+            entries = hostile() + entries
+        if "huge" in self.faults:
+            for entry in entries:
+                entry["size"] = entry.get("lfs", {})["size"] = 2 ** 64 - 1
         fields = {"Content_Type": "application/json"}
-        if begin + count < len(entries):
-            fields["Link"] = (f"<https://hub.invalid{path}?recursive=1&cursor={begin + count}>; "
+        if begin + count < len(entries) or "endless" in self.faults:
+            fields["Link"] = (f"<https://hub.invalid{path}?recursive=true&cursor={begin + count}>; "
                               'rel="next"')
         self.answer(200, json.dumps(entries[begin:begin + count]).encode(), **fields)
 
@@ -157,15 +189,29 @@ class Hub(BaseHTTPRequestHandler):
         if not root:
             return
         file = root / found[3]
-        if not file.is_file():
+        if "disabled" in self.faults:
+            self.answer(403, b"", X_Error_Message="Access to this resource is \x1b[31mdisabled.")
+        elif not file.is_file():
             self.answer(404, b"", X_Error_Code="EntryNotFound", X_Error_Message="Entry not found")
         elif file.stat().st_size < LFS_BYTES:
-            self.send_file(file, X_Repo_Commit=COMMIT)
+            self.answer(307, b"", X_Repo_Commit=COMMIT, Location="/api/resolve-cache/models/"
+                        + urllib.parse.quote(f"{found[1]}/{COMMIT}/{found[3]}") + "?etag=x")
+        elif "padded" in self.faults:
+            self.answer_endless(file)
         else:
             where = f"http://127.0.0.1:{store.server_port}/{urllib.parse.quote(str(file.relative_to(FOLDER)))}"
             digest = hashlib.sha256(file.read_bytes()).hexdigest()
             self.answer(302, b"Found. Redirecting to " + where.encode(), Location=where + "?signature=x",
                         X_Repo_Commit=COMMIT, X_Linked_Size=str(file.stat().st_size), X_Linked_ETag=f'"{digest}"')
+
+    def answer_endless(self, file):
+        self.note(302)
+        self.close_connection = True
+        self.send_response(302)
+        self.send_header("Location", f"http://127.0.0.1:{store.server_port}/{file.relative_to(FOLDER)}")
+        self.end_headers()
+        while True:                     # until the client leaves
+            self.wfile.write(b"x" * PIECE)
 
     # ---- files ----
 
@@ -180,6 +226,9 @@ class Hub(BaseHTTPRequestHandler):
         if "status" in self.faults and turn <= int(self.faults["status"][1]):
             status, _, *after = self.faults["status"]
             self.answer(int(status), b"", **({"Retry_After": after[0]} if after else {}))
+            return
+        if "rate" in self.faults and turn <= int(self.faults["rate"][0]):
+            self.answer(429, b"", RateLimit='"resolvers";r=0;t=1')
             return
         data = file.read_bytes()
         if "change" in self.faults and turn > int(self.faults["change"][0]):
@@ -198,6 +247,8 @@ class Hub(BaseHTTPRequestHandler):
         etag = f'"{hashlib.md5(data).hexdigest()}"'
         if "etag" in self.faults:
             etag = {"weak": "W/" + etag, "none": None}.get(self.faults["etag"][0], self.faults["etag"][0])
+        if "etags" in self.faults:
+            etag = f'"{turn}"'
         wanted, status, total = self.wanted(data, etag), 200, len(data)
         begin, end = wanted or (0, len(data))
         if wanted and (begin >= len(data) or "416" in self.faults):
@@ -211,7 +262,10 @@ class Hub(BaseHTTPRequestHandler):
             fields["Content_Range"] = f"bytes {begin}-{end - 1}/{total}"
         if "wrong" in self.faults and turn <= int(self.faults["wrong"][0]) and body:
             body = body[:-1] + bytes([body[-1] ^ 1])
-        if etag:
+        if "gzip" in self.faults:
+            body = gzip.compress(body)
+            fields["Content_Encoding"] = "gzip"
+        if etag and not (wanted and "unmarked" in self.faults):
             fields["ETag"] = etag
         self.send_body(status, body, turn, fields)
 
@@ -220,10 +274,14 @@ class Hub(BaseHTTPRequestHandler):
         self.send_response(status)
         for name, value in fields.items():
             self.send_header(name.replace("_", "-"), value)
-        if "more" in self.faults:
+        chunked = "more" in self.faults or "short" in self.faults
+        if "short" in self.faults and turn >= int(self.faults["short"][1]):
+            body = body[:int(self.faults["short"][0])]
+        if chunked:
             self.send_header("Transfer-Encoding", "chunked")
+        if "more" in self.faults:
             body += b"x" * int(self.faults["more"][0])
-        else:
+        if not chunked:
             self.send_header("Content-Length", str(len(body) + int(self.faults.get("longer", [0])[0])))
         self.end_headers()
         if self.command == "HEAD":
@@ -236,8 +294,8 @@ class Hub(BaseHTTPRequestHandler):
         for at in range(0, limit, PIECE):
             piece = body[at:min(at + PIECE, limit)]
             time.sleep(int(self.faults.get("slow", [0])[0]) / 1000)
-            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if "more" in self.faults else piece)
-        if "more" in self.faults:
+            self.wfile.write(b"%x\r\n%s\r\n" % (len(piece), piece) if chunked else piece)
+        if chunked and limit == len(body):
             self.wfile.write(b"0\r\n\r\n")
         if limit < len(body) or "longer" in self.faults:
             self.close_connection = True

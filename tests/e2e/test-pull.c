@@ -22,7 +22,8 @@
 #define REPO      "$1/repositories/acme/tea-GGUF"
 #define LAY                                                                                        \
         "mkdir -p " REPO " && cp $TOY_MODEL " REPO "/tea-Q8_0.gguf && echo hi >" REPO "/README.md"
-#define SAME "cmp $TOY_MODEL $1/models/tea-Q8_0/tea-Q8_0.gguf"
+#define SAME_URL "cmp $TOY_MODEL $1/models/tea/tea.gguf"
+#define SAME     "cmp $TOY_MODEL $1/models/tea-Q8_0/tea-Q8_0.gguf"
 
 /* The server of a test. */
 static pid_t hub;
@@ -244,8 +245,16 @@ static void sends_the_token_to_the_hub_only(void **state)
         /* The token that the hub's own tool has stored. */
         expect_good(fixture, "echo secret >$1/token && $SAMOVAR pull acme/tea-GGUF --name again");
         assert_int_equal(logged(fixture, "^store .*secret"), 0);
+        expect_good(fixture,
+                    "rm $1/token && mkdir $1/huggingface && "
+                    "echo secret >$1/huggingface/token && "
+                    "HF_HOME= XDG_CACHE_HOME=$1 $SAMOVAR pull acme/tea-GGUF --name cached");
         /* A host that is not this machine would get it without encryption. */
-        expect(fixture, "HF_ENDPOINT=http://hub.invalid $SAMOVAR pull a/b --retries 1", 1, NULL);
+        expect_good(fixture, "for host in hub.invalid localhost.hub.invalid 127.hub.invalid "
+                             "localhost:1@hub.invalid; do "
+                             "HF_TOKEN=secret HF_ENDPOINT=http://$host $SAMOVAR pull a/b --dry-run "
+                             "--retries 1 2>&1 | grep -q '^samovar: the token .* is not sent'; "
+                             "test $? = 0 || exit 1; done");
 }
 
 static void continues_where_connections_were_dropped(void **state)
@@ -255,9 +264,20 @@ static void continues_where_connections_were_dropped(void **state)
         expect_good(fixture, LAY);
         set_faults(fixture, "drop 900000\n");
         expect_good(fixture, "$SAMOVAR pull acme/tea-GGUF --retries 30 && " SAME);
-        assert_true(logged(fixture,
-                           "^store .*range=bytes=[1-9][0-9]*- if-range=\"[0-9a-f]*\" .* 206") > 0);
+        assert_true(logged(fixture, "^store .*range=bytes=[1-9][0-9]*- if-range=None .* 206") > 0);
         assert_int_equal(logged(fixture, "^store .* 200"), 1);
+        /* The servers that the hub redirects to may have other ETags: the digest decides. */
+        set_faults(fixture, "drop 900000\netags\n");
+        expect_good(fixture, "$SAMOVAR pull acme/tea-GGUF --name again --retries 30 && "
+                             "cmp $TOY_MODEL $1/models/again/tea-Q8_0.gguf");
+        assert_int_equal(logged(fixture, "^store .* 200"), 2);
+        /* The file of a URL has no digest. */
+        set_faults(fixture, "drop 900000\n");
+        expect_good(fixture, "mkdir $1/files && cp $TOY_MODEL $1/files/url.gguf && "
+                             "$SAMOVAR pull $FILES/url.gguf --retries 30 && "
+                             "cmp $TOY_MODEL $1/models/url/url.gguf");
+        assert_true(logged(fixture,
+                           "^hub .*range=bytes=[1-9][0-9]*- if-range=\"[0-9a-f]*\" .* 206") > 0);
 }
 
 static void reads_over_what_is_there_if_a_server_ignores_ranges(void **state)
@@ -297,6 +317,40 @@ static void begins_again_if_the_file_changes(void **state)
                 "$SAMOVAR pull $FILES/tea.gguf --retries 30 --force && "
                 "python3 -c 'import sys; a, b = (open(n, \"rb\").read() for n in sys.argv[1:]); "
                 "sys.exit(a != b and a != b[::-1])' $1/files/tea.gguf $1/models/tea/tea.gguf");
+}
+
+/* Without a digest and without lengths, nothing else would notice. */
+static void a_file_is_not_joined_from_two_or_cut(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+
+        expect_good(fixture, "mkdir $1/files && cp $TOY_MODEL $1/files/tea.gguf");
+        set_faults(fixture, "cut 60000 2\nunmarked\n");
+        expect(fixture, "$SAMOVAR pull $FILES/tea.gguf --retries 30 && " SAME_URL, 0,
+               "the file has changed on the server");
+        /* Now without a length: 60000 bytes of the file, then an answer that is its end. */
+        expect_good(fixture, "rm -r $1/models && cp $1/files/tea.gguf $1/files/cup.gguf");
+        set_faults(fixture, "cut 60000 6\nignore-range\nshort 1000 7\n");
+        expect(fixture, "$SAMOVAR pull $FILES/cup.gguf --retries 1", 1,
+               "the answer ended 59000 bytes before what is there already");
+        set_faults(fixture, "gzip\n");
+        expect(fixture, "$SAMOVAR pull $FILES/tea.gguf --force", 1,
+               "the server sends it compressed (gzip)");
+        expect_good(fixture, "test ! -e $1/models/tea");
+}
+
+/* A file that was refused may have been mended on the server since. */
+static void fetches_a_whole_file_again_if_it_has_changed(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+
+        expect_good(fixture, "mkdir $1/files && tr 'a-z' 'A-Z' <$TOY_MODEL >$1/files/tea.gguf");
+        expect(fixture, "$SAMOVAR pull $FILES/tea.gguf", 1, "samovard cannot serve it");
+        expect(fixture, "$SAMOVAR pull $FILES/tea.gguf", 1, "samovard cannot serve it");
+        assert_int_equal(logged(fixture, "^hub .* 416"), 1);
+        expect_good(
+                fixture,
+                "cp $TOY_MODEL $1/files/tea.gguf && $SAMOVAR pull $FILES/tea.gguf && " SAME_URL);
 }
 
 static void refuses_bytes_with_another_digest(void **state)
@@ -360,7 +414,7 @@ static void waits_for_a_busy_server_and_gives_up_in_the_end(void **state)
         expect(fixture, "$SAMOVAR pull acme/tea-GGUF --name b", 1,
                "it wants us to wait 2 h 46 min");
         set_faults(fixture, "status 403 1000\n");
-        expect(fixture, "$SAMOVAR pull acme/tea-GGUF --name b", 1, "is gated");
+        expect(fixture, "$SAMOVAR pull acme/tea-GGUF --name b", 1, "(status 403)");
         expect_good(fixture, "test ! -e $1/models/b");
 }
 
@@ -376,6 +430,17 @@ static void fetches_only_what_a_new_revision_has_changed(void **state)
         assert_int_equal(logged(fixture, "^store .* 200"), 1);
 }
 
+/* The hub says by RateLimit how long to wait. */
+static void waits_as_long_as_the_hub_says(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+
+        expect_good(fixture, LAY);
+        set_faults(fixture, "rate 1\n");
+        expect_good(fixture, "$SAMOVAR pull acme/tea-GGUF 2>&1 | "
+                             "grep 'too many requests; trying again in [23] s' && " SAME);
+}
+
 static void reads_listings_of_many_pages(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -384,6 +449,83 @@ static void reads_listings_of_many_pages(void **state)
         set_faults(fixture, "page 2\n");
         expect_good(fixture, "$SAMOVAR pull acme/tea-GGUF && " SAME);
         assert_int_equal(logged(fixture, "^hub /api/.*/tree/"), 5);
+        set_faults(fixture, "endless\n");
+        expect(fixture, "$SAMOVAR pull acme/tea-GGUF", 1, "lists more than ");
+}
+
+static void takes_no_file_whose_name_leads_elsewhere_or_controls_a_terminal(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+
+        expect_good(fixture, LAY " && cp $TOY_MODEL \"" REPO "/-rf b \u00e9=.gguf\"");
+        set_faults(fixture, "names\n");
+        ran = shell(fixture, "$SAMOVAR pull acme/tea-GGUF:F16");
+        assert_int_equal(ran.status, 1);
+        assert_non_null(strstr(ran.err, "there are: -rf b \u00e9=.gguf, Q8_0\n"));
+        run_result_free(&ran);
+        expect(fixture, "$SAMOVAR pull \"acme/tea-GGUF:-rf\"", 1, "there is no file");
+        expect_good(fixture, "$SAMOVAR pull acme/tea-GGUF && " SAME);
+        expect_good(fixture, "rm " REPO "/tea-Q8_0.gguf");
+        expect(fixture, "$SAMOVAR pull acme/tea-GGUF", 1, "the name has a =");
+        set_faults(fixture, "huge\n");
+        expect(fixture, "$SAMOVAR pull acme/tea-GGUF", 1, "it has no model that samovard could");
+}
+
+static void says_why_the_hub_refuses_files(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+
+        expect_good(fixture, LAY);
+        set_faults(fixture, "gated-files\n");
+        expect(fixture, "$SAMOVAR pull acme/tea-GGUF", 1, "acme/tea-GGUF is gated");
+        expect(fixture, "HF_TOKEN=wrong $SAMOVAR pull acme/tea-GGUF", 1,
+               "then try again with a token that may read it");
+        set_faults(fixture, "disabled\n");
+        ran = shell(fixture, "HF_TOKEN=geheim $SAMOVAR pull acme/tea-GGUF");
+        assert_int_equal(ran.status, 1);
+        assert_non_null(strstr(ran.err, "Access to this resource is ?[31mdisabled."));
+        assert_null(strstr(ran.err, "geheim"));
+        run_result_free(&ran);
+        set_faults(fixture, "padded\n");
+        expect(fixture, "$SAMOVAR pull acme/tea-GGUF --retries 1", 1, "redirects with a text of");
+}
+
+/* Neither a password nor a key in a URL is written anywhere. */
+static void keeps_no_secrets_of_a_url(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+
+        expect_good(fixture, "mkdir $1/files && cp $TOY_MODEL $1/files/tea.gguf");
+        set_faults(fixture, "cut 60000 2\n");
+        ran = shell(fixture, "URL=http://ann:geheim@${FILES#http://}/tea.gguf; "
+                             "$SAMOVAR pull \"$URL?key=geheim$(printf %01500d 1)\" --retries 1; "
+                             "$SAMOVAR pull \"$URL?key=geheim$(printf %01500d 2)\" && "
+                             "$SAMOVAR models && ! grep -r geheim $1/models");
+        assert_int_equal(ran.status, 0);
+        assert_non_null(strstr(ran.out, "/files/tea.gguf"));
+        assert_null(strstr(ran.out, "geheim"));
+        assert_null(strstr(ran.err, "geheim"));
+        run_result_free(&ran);
+        /* The key has changed between the runs, and the file has not. */
+        assert_true(logged(fixture, "range=bytes=[1-9][0-9]*- if-range=.* 206") > 0);
+}
+
+static void does_not_write_through_links_of_others(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+
+        expect_good(fixture, LAY " && mkdir -p $1/models/.pull/tea-Q8_0 $1/elsewhere && "
+                                 "echo precious >$1/precious && "
+                                 "ln -s $1/precious $1/models/.pull/tea-Q8_0/tea-Q8_0.gguf.part");
+        expect_good(fixture, "$SAMOVAR pull acme/tea-GGUF && " SAME " && "
+                             "test $(cat $1/precious) = precious");
+        expect(fixture,
+               "ln -s $1/elsewhere $1/models/.pull; $SAMOVAR pull acme/tea-GGUF --name b; r=$?; "
+               "rmdir $1/elsewhere && test $r = 1",
+               0, "/.pull belongs to another user, or has links");
 }
 
 /* The bytes of a part; 0: there is none. */
@@ -626,6 +768,15 @@ static void removes_models_but_not_those_that_are_served(void **state)
                "r=$?; kill $pid; wait $pid; test $r = 0 && test $(cat $1/first) = 1",
                0, "tea is served by samovard (process ");
         expect_good(fixture, "test ! -e $1/models/cup");
+        /* The daemon was given the name in small letters, or a path from where it works. */
+        expect(fixture,
+               "$SAMOVAR pull $TOY_MODEL --name Tea && for model in tEA ./Tea/*.gguf; do "
+               "(cd $1/models && exec $SAMOVARD --model $model --socket $1/served/sock) "
+               ">/dev/null 2>&1 & pid=$!; "
+               "until test -S $1/served/sock; do sleep 0.05; done; "
+               "$SAMOVAR rm Tea --yes; r=$?; kill $pid; wait $pid; rm -f $1/served/sock; "
+               "test $r = 1 && test -e $1/models/Tea || exit 1; done",
+               0, "Tea is served by samovard (process ");
 }
 
 /* Says why these tests cannot run here; false: they can. */
@@ -665,11 +816,18 @@ int main(void)
                 PULL_TEST(reads_over_what_is_there_if_a_server_ignores_ranges),
                 PULL_TEST(does_without_validators_where_there_is_a_digest),
                 PULL_TEST(begins_again_if_the_file_changes),
+                PULL_TEST(a_file_is_not_joined_from_two_or_cut),
+                PULL_TEST(fetches_a_whole_file_again_if_it_has_changed),
                 PULL_TEST(refuses_bytes_with_another_digest),
                 PULL_TEST(a_server_that_lies_about_sizes_gives_no_model),
                 PULL_TEST(waits_for_a_busy_server_and_gives_up_in_the_end),
+                PULL_TEST(waits_as_long_as_the_hub_says),
                 PULL_TEST(fetches_only_what_a_new_revision_has_changed),
                 PULL_TEST(reads_listings_of_many_pages),
+                PULL_TEST(takes_no_file_whose_name_leads_elsewhere_or_controls_a_terminal),
+                PULL_TEST(says_why_the_hub_refuses_files),
+                PULL_TEST(keeps_no_secrets_of_a_url),
+                PULL_TEST(does_not_write_through_links_of_others),
                 PULL_TEST(a_pull_that_is_killed_anywhere_continues),
                 PULL_TEST(a_second_pull_of_the_same_model_is_refused),
                 PULL_TEST(shows_what_a_pull_would_do_from_the_heads_of_files),
