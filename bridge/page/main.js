@@ -134,19 +134,38 @@ function nextTheme() {
     announce($('theme-button').title);
 }
 
-const isNarrow = () => matchMedia('(max-width: 860px)').matches;
+// The history and the panel at the side.  In a narrow window they are drawers: one of them at a time
+// lies over the conversation.
+const NARROW = matchMedia('(max-width: 860px)');
+const isNarrow = () => NARROW.matches;
+const isHistoryOpen = () => !document.body.classList.contains('no-history');
+const hasFocus = (element) => element.contains(document.activeElement);
+// Whether the focus is lost when this panel closes.
+const losesFocus = (panel) => hasFocus(panel) || document.activeElement === document.body;
 
-function showHistory(open) {
+// What a drawer covers takes neither the focus nor clicks.
+function coverTalk() {
+    $('talk').inert = isNarrow() && (isHistoryOpen() || Boolean(sideKind));
+}
+
+// focus: the person has asked for it, so the focus goes into a drawer, or back to its button.
+function showHistory(open, focus = false) {
     document.body.classList.toggle('no-history', !open);
     $('history-button').setAttribute('aria-expanded', String(open));
     if (open && isNarrow())
+        showSide('');
+    coverTalk();
+    if (focus && open && isNarrow())
         $('new-chat').focus();
+    else if (focus && !open && losesFocus($('history')))
+        $('history-button').focus();
 }
 
-// focus: the person has asked for it, so the panel takes the focus.
+// focus: the same for the panel at the side, which takes the focus at any width.
 function showSide(kind, focus = false) {
-    const buttons = { settings: $('settings-button'), tree: $('tree-button') };
-    const close = () => { showSide(''); buttons[kind]?.focus(); };
+    const buttons = { settings: $('settings-button'), tree: $('tree-button') }, last = sideKind;
+    const returns = focus && !kind && losesFocus($('side'));
+    const close = () => showSide('', true);
 
     sideKind = kind;
     for (const [name, button] of Object.entries(buttons))
@@ -159,13 +178,47 @@ function showSide(kind, focus = false) {
         drawTree(close);
     else
         $('side').replaceChildren();
-    if (focus)
-        ($('side').querySelector('textarea, [role="treeitem"][tabindex="0"]') ??
-         $('side').querySelector('button'))?.focus();
+    if (kind && isNarrow())
+        showHistory(false);
+    coverTalk();
+    if (focus && kind)
+        focusSide();
+    else if (returns)
+        buttons[last]?.focus();
+}
+
+function focusSide() {
+    ($('side').querySelector('textarea, [role="treeitem"][tabindex="0"]') ??
+     $('side').querySelector('button'))?.focus();
 }
 
 function toggleSide(kind) {
     showSide(sideKind === kind ? '' : kind, true);
+}
+
+// The panel that Escape closes, or a click beside a drawer.
+function closePanel() {
+    if (sideKind)
+        showSide('', true);
+    else if (isNarrow())
+        showHistory(false, true);
+}
+
+// The person goes on in the conversation, so no drawer may lie over it.
+function uncoverTalk() {
+    if (isNarrow()) {
+        showHistory(false);
+        showSide('');
+    }
+}
+
+// As at the start, the history is open where there is room for it.
+function onWidth() {
+    const covers = isNarrow() && sideKind && hasFocus($('talk'));
+
+    showHistory(!isNarrow(), hasFocus($('history')));
+    if (covers)
+        focusSide();
 }
 
 function drawTree(close) {
@@ -207,24 +260,26 @@ function editLast() {
 
 const last = (role) => chat.conversation.path().findLast((message) => message.role === role);
 
+const inTalk = (action) => () => { uncoverTalk(); action(); };
+
 const actions = {
-    n: () => newChat(), k: () => { showHistory(true); $('search').focus(); }, m: () => $('input').focus(),
-    r: () => last('assistant') && chat.regenerate(last('assistant')),
-    e: () => editLast(),
+    n: () => newChat(), k: () => { showHistory(true); $('search').focus(); },
+    m: inTalk(() => $('input').focus()),
+    r: inTalk(() => last('assistant') && chat.regenerate(last('assistant'))),
+    e: inTalk(() => editLast()),
     t: () => $('tree-button').disabled || toggleSide('tree'),
     s: () => toggleSide('settings'),
     l: () => selectTab($('panel-live').hidden ? 'live' : 'chat', true),
-    ArrowUp: () => stepMessage(-1), ArrowDown: () => stepMessage(1),
-    ArrowLeft: () => stepBranch(-1), ArrowRight: () => stepBranch(1),
+    ArrowUp: inTalk(() => stepMessage(-1)), ArrowDown: inTalk(() => stepMessage(1)),
+    ArrowLeft: inTalk(() => stepBranch(-1)), ArrowRight: inTalk(() => stepBranch(1)),
 };
 
+// A drawer is closed before what it covers is stopped.
 function onEscape() {
-    if (chat.isRunning)
+    if (chat.isRunning && !$('talk').inert)
         chat.stop();
-    else if (sideKind)
-        showSide('');
-    else if (isNarrow())
-        showHistory(false);
+    else
+        closePanel();
 }
 
 // ---- chats ----
@@ -240,10 +295,9 @@ function onChatChange() {
 
 function newChat() {
     chat.reset();
+    uncoverTalk();
     if (sideKind === 'settings')
         showSide('settings');
-    if (isNarrow())
-        showHistory(false);
     selectTab('chat');
     $('input').focus();
 }
@@ -251,10 +305,9 @@ function newChat() {
 async function openChat(id) {
     if (!await chat.open(id))
         return newChat();
+    uncoverTalk();
     if (sideKind === 'settings')
         showSide('settings');
-    if (isNarrow())
-        showHistory(false);
     chat.view.toEnd();
     $('input').focus();
 }
@@ -269,8 +322,11 @@ function wire() {
         });
     $('theme-button').addEventListener('click', nextTheme);
     $('help-button').addEventListener('click', showShortcuts);
-    $('history-button').addEventListener('click', () =>
-        showHistory(document.body.classList.contains('no-history')));
+    $('history-button').addEventListener('click', () => showHistory(!isHistoryOpen(), true));
+    NARROW.addEventListener('change', onWidth);
+    // What is inert is no target, so a click on the shade is one on the panel behind it.
+    $('panel-chat').addEventListener('click', ({ target }) => target === $('panel-chat') && closePanel());
+    $('skip').addEventListener('click', uncoverTalk);
     $('new-chat').addEventListener('click', newChat);
     $('settings-button').addEventListener('click', () => toggleSide('settings'));
     $('tree-button').addEventListener('click', () => toggleSide('tree'));

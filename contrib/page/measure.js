@@ -108,9 +108,10 @@
         return [...new Set(faults)];
     }
 
+    // A drawer covers the inert ones: nobody can use them until it is closed.
     function controls() {
         return [...root().querySelectorAll(CONTROLS)].filter((element) => shown(element) && !isDisabled(element) && !isHidden(element) &&
-                                                                          element.getClientRects().length);
+                                                                          !element.closest('[inert]') && element.getClientRects().length);
     }
 
     // A smaller target is good as well if a circle of that size around its middle meets no other one.
