@@ -23,12 +23,12 @@ static int list_url(struct selection *selection, char *want, size_t want_bytes, 
                  selection->source.place);
         name = file_name(path);
         if (!is_gguf_model(name) || strlen(name) > 200) {
-                snprintf(
-                        why, why_bytes,
-                        "%.1000s is no URL of a GGUF file (FILE.gguf); a model of several files is "
-                        "pulled from a repository of Hugging Face, or from a folder of this "
-                        "machine",
-                        selection->source.place);
+                source_public_url(selection->source.place, path, sizeof(path));
+                snprintf(why, why_bytes,
+                         "%s is no URL of a GGUF file (FILE.gguf); a model of several files is "
+                         "pulled from a repository of Hugging Face, or from a folder of this "
+                         "machine",
+                         path);
                 return -EINVAL;
         }
         snprintf(want, want_bytes, "%s", name);

@@ -509,6 +509,12 @@ static void keeps_no_secrets_of_a_url(void **state)
         assert_null(strstr(ran.out, "geheim"));
         assert_null(strstr(ran.err, "geheim"));
         run_result_free(&ran);
+        ran = shell(fixture, "for end in 'tea.txt?geheim' 't ea.gguf?geheim'; do "
+                             "$SAMOVAR pull \"http://ann:geheim@localhost/$end\"; done");
+        assert_non_null(strstr(ran.err, "http://localhost/tea.txt is no URL of a GGUF file"));
+        assert_non_null(strstr(ran.err, "http://localhost/t ea.gguf is no URL"));
+        assert_null(strstr(ran.err, "geheim"));
+        run_result_free(&ran);
         /* The key has changed between the runs, and the file has not. */
         assert_true(logged(fixture, "range=bytes=[1-9][0-9]*- if-range=.* 206") > 0);
 }
