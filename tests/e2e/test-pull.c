@@ -482,6 +482,8 @@ static void says_why_the_hub_refuses_files(void **state)
         expect(fixture, "$SAMOVAR pull acme/tea-GGUF", 1, "acme/tea-GGUF is gated");
         expect(fixture, "HF_TOKEN=wrong $SAMOVAR pull acme/tea-GGUF", 1,
                "then try again with a token that may read it");
+        set_faults(fixture, "expired\n");
+        expect(fixture, "HF_TOKEN=old $SAMOVAR pull acme/tea-GGUF", 1, "does not know the token");
         set_faults(fixture, "disabled\n");
         ran = shell(fixture, "HF_TOKEN=geheim $SAMOVAR pull acme/tea-GGUF");
         assert_int_equal(ran.status, 1);
