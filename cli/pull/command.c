@@ -406,30 +406,42 @@ static int commit(struct pull *pull)
         return 0;
 }
 
-/* The path on stdout, or the manifest. */
+static int print_manifest(const struct store_model *model)
+{
+        struct bytes text = { 0 };
+        struct json_builder json = json_build(&text);
+        int r;
+
+        json_put_object(&json);
+        json_put_key_word(&json, "name", model->name);
+        json_put_key_word(&json, "path", model->path);
+        manifest_put(&json, &model->manifest);
+        json_put_object_end(&json);
+        r = json_put_end(&json);
+        if (!r)
+                r = bytes_add(&text, "\n", 1);
+        r = r ? fail("out of memory") : screen_raw(text.at, text.count);
+        bytes_deinit(&text);
+        return r;
+}
+
+/* The path on stdout, or the manifest.  The name of a file may have controls of a terminal. */
 static int print_result(const struct pull *pull)
 {
         struct store_model model;
-        struct bytes text = { 0 };
-        struct json_builder json = json_build(&text);
+        struct screen screen;
         int r = store_find(&pull->store, pull->name, &model);
 
         if (r)
                 return fail(strerror(-r));
         if (pull->cli->json) {
-                json_put_object(&json);
-                json_put_key_word(&json, "name", model.name);
-                json_put_key_word(&json, "path", model.path);
-                manifest_put(&json, &model.manifest);
-                json_put_object_end(&json);
-                r = json_put_end(&json);
+                r = print_manifest(&model);
         } else {
-                r = bytes_add(&text, model.path, strlen(model.path));
+                screen_open(&screen, STDOUT_FILENO);
+                r = screen_text(&screen, model.path, strlen(model.path));
+                if (!r)
+                        r = screen_text(&screen, "\n", 1);
         }
-        if (!r)
-                r = bytes_add(&text, "\n", 1);
-        r = r ? fail("out of memory") : screen_raw(text.at, text.count);
-        bytes_deinit(&text);
         store_model_deinit(&model);
         return r;
 }

@@ -756,6 +756,13 @@ static void imports_files_of_this_machine(void **state)
         expect(fixture, "cp $TOY_MODEL $1/other.gguf && $SAMOVAR pull $1/other.gguf --name own", 1,
                "own is there already, from file://");
         expect_good(fixture, "$SAMOVAR pull $1/other.gguf --name own --force");
+        /* A terminal gets no controls from the name of a file; a script gets the name. */
+        expect_good(fixture,
+                    "FILE=$1/$(printf 'r\\033[31md').gguf; cp $TOY_MODEL \"$FILE\" && "
+                    "python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))' "
+                    "$SAMOVAR pull \"$FILE\" >$1/said && grep -q '/r?.31md.gguf' $1/said && "
+                    "! grep -q \"$(printf '\\033').31m\" $1/said && "
+                    "test -e \"$($SAMOVAR pull \"$FILE\" --name red)\"");
 }
 
 static void removes_models_but_not_those_that_are_served(void **state)
