@@ -42,15 +42,3 @@ int web_wait(struct web *web, int timeout_ms, struct pollfd *others, size_t othe
         (void)web, (void)timeout_ms, (void)others, (void)other_count;
         return -ENOSYS;
 }
-
-const char *web_field(const struct web_head *head, const char *name)
-{
-        (void)head, (void)name;
-        return NULL;
-}
-
-const char *web_url(const struct web_head *head)
-{
-        (void)head;
-        return "";
-}

@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "cli/clock.h"
-#include "json/bytes.h"
 
 #define CONNECT_MS     30000u
 #define REDIRECTS_MAX  10u
@@ -34,13 +33,6 @@
 #define NEVER UINT64_MAX
 
 enum state { QUEUED, RUNNING, CANCELLED };
-
-struct web_head {
-        int status;
-        bool complete;       /* on_head() was called */
-        struct bytes fields; /* "name\0value\0" of each */
-        const char *url;
-};
 
 struct web_request {
         struct web *web;
@@ -73,25 +65,6 @@ struct web {
         bool cancelled; /* a request is CANCELLED */
 };
 
-const char *web_field(const struct web_head *head, const char *name)
-{
-        const char *at = head->fields.at, *end = at + head->fields.count;
-
-        while (at < end) {
-                const char *value = at + strlen(at) + 1;
-
-                if (!strcasecmp(at, name))
-                        return value;
-                at = value + strlen(value) + 1;
-        }
-        return NULL;
-}
-
-const char *web_url(const struct web_head *head)
-{
-        return head->url;
-}
-
 /* What libcurl calls. */
 
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *known)
@@ -123,11 +96,6 @@ static int on_timer(CURLM *multi, long timeout_ms, void *arg)
         return 0;
 }
 
-static bool is_redirect(int status)
-{
-        return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
-}
-
 /* The head is complete.  False: the request ends. */
 static bool end_head(struct web_request *request)
 {
@@ -136,7 +104,7 @@ static bool end_head(struct web_request *request)
 
         if (head->status < 200)
                 return true; /* the real answer follows */
-        request->redirected = is_redirect(head->status) && web_field(head, "location");
+        request->redirected = web_head_redirects(head);
         if (request->redirected)
                 return true;
         head->complete = true;
@@ -145,32 +113,6 @@ static bool end_head(struct web_request *request)
         if (request->ask.on_head && !request->ask.on_head(request->ask.arg, head->status, head))
                 request->stopped = true;
         return !request->stopped && request->state != CANCELLED;
-}
-
-/* Adds "Name: value" to the head. */
-static bool add_field(struct bytes *fields, const char *line, size_t bytes)
-{
-        const char *colon = memchr(line, ':', bytes), *value, *end = line + bytes;
-
-        if (!colon || memchr(line, '\0', bytes))
-                return true;
-        for (value = colon + 1; value < end && (*value == ' ' || *value == '\t');)
-                value++;
-        while (end > value && (end[-1] == ' ' || end[-1] == '\t'))
-                end--;
-        return !bytes_add(fields, line, (size_t)(colon - line)) && !bytes_add(fields, "", 1) &&
-               !bytes_add(fields, value, (size_t)(end - value)) && !bytes_add(fields, "", 1);
-}
-
-/* "HTTP/1.1 206 Partial Content" */
-static int read_status(const char *line, size_t bytes)
-{
-        const char *at = memchr(line, ' ', bytes);
-        int status = 0;
-
-        for (at = at ? at + 1 : line; at < line + bytes && *at >= '0' && *at <= '9'; at++)
-                status = status < 1000 ? status * 10 + (*at - '0') : status;
-        return status;
 }
 
 static size_t on_line(char *line, size_t one, size_t bytes, void *arg)
@@ -187,14 +129,10 @@ static size_t on_line(char *line, size_t one, size_t bytes, void *arg)
                 return bytes; /* a trailer */
         while (trimmed && (line[trimmed - 1] == '\r' || line[trimmed - 1] == '\n'))
                 trimmed--;
-        if (trimmed > 5 && !strncasecmp(line, "HTTP/", 5)) {
-                request->head.fields.count = 0;
-                request->head.status = read_status(line, trimmed);
-        } else if (trimmed) {
-                good = add_field(&request->head.fields, line, trimmed);
-        } else {
+        if (trimmed)
+                good = web_head_add(&request->head, line, trimmed);
+        else
                 good = end_head(request);
-        }
         return good ? bytes : 0;
 }
 
@@ -479,7 +417,7 @@ static void free_request(struct web_request *request)
         curl_slist_free_all(request->fields);
         curl_url_cleanup(request->first);
         curl_url_cleanup(request->url);
-        bytes_deinit(&request->head.fields);
+        web_head_deinit(&request->head);
         free(request->unix_socket);
         free(request);
 }
@@ -569,6 +507,11 @@ static enum web_end explain(struct web_request *request, CURLcode code, char *to
         const char *detail = *request->error ? request->error : curl_easy_strerror(code);
 
         name_host(request, host, sizeof(host));
+        if (request->head.too_long) {
+                snprintf(to, bytes, "%s sends a head of more than %u bytes", host,
+                         WEB_HEAD_BYTES_MAX);
+                return WEB_REFUSED;
+        }
         if (request->redirect_bytes > REDIRECT_BYTES) {
                 snprintf(to, bytes, "%s redirects with a text of more than %u bytes", host,
                          REDIRECT_BYTES);
@@ -675,7 +618,7 @@ static void follow(struct web_request *request)
         request->redirects++;
         request->redirected = false;
         request->redirect_bytes = 0;
-        request->head.fields.count = 0;
+        web_head_reset(&request->head);
         if (!request->left_origin && !same_origin(request->first, to)) {
                 request->left_origin = true;
                 if (make_fields(request, false)) {

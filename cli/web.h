@@ -28,11 +28,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "cli/web-head.h"
+
 struct web;
 struct web_request;
-
-/* The head of an answer, valid only in on_head(). */
-struct web_head;
 
 enum web_end {
         WEB_GOOD,    /* the whole answer is there, whatever its status */
@@ -61,18 +60,14 @@ struct web_ask {
         /*
          * on_head() is called once, with the last answer of redirects; then on_data() for each
          * piece; then on_end(), once, also if there was no head.  `why` is NULL or one line for
-         * people.  on_head() and on_data() may be NULL; false ends the request.
+         * people.  on_head() and on_data() may be NULL; false ends the request.  The head
+         * is valid only in on_head().
          */
         bool (*on_head)(void *arg, int status, const struct web_head *head);
         bool (*on_data)(void *arg, const void *bytes, size_t count);
         void (*on_end)(void *arg, enum web_end end, const char *why);
         void *arg;
 };
-
-/* The value of the first field of this name, in any case; NULL: none. */
-const char *web_field(const struct web_head *head, const char *name);
-/* The URL that answered, behind all redirects. */
-const char *web_url(const struct web_head *head);
 
 /* 0, or a negative errno and `why`; -ENOSYS: built without libcurl. */
 int web_new(struct web **ret_web, char *why, size_t why_bytes);

@@ -12,12 +12,12 @@
 #include "cli/amounts.h"
 #include "cli/cli.h"
 #include "cli/clock.h"
-#include "cli/pull/fetch.h"
 #include "cli/pull/get.h"
 #include "cli/pull/import.h"
 #include "cli/pull/plan.h"
 #include "cli/pull/preview.h"
 #include "cli/pull/retry.h"
+#include "cli/pull/selection.h"
 #include "store/gguf-join.h"
 
 #define SPARE_BYTES   (64u << 20)  /* of the disk, that a pull leaves */
@@ -28,14 +28,7 @@ struct pull {
         struct web *web; /* NULL: the source is on this machine */
         struct hub hub;
         struct store store;
-        struct source source;
-        char origin[2304]; /* the source, as text */
-        char revision[256];
-        char *folder; /* of a source on this machine */
-        struct listing listing;
-        struct choice choice;
-        struct fetch_file *files; /* of the choice */
-        char **urls, **names;     /* of the files */
+        struct selection chosen;
         char name[STORE_NAME_BYTES + 1];
         struct incoming incoming;
         struct manifest manifest;
@@ -61,201 +54,34 @@ static uint32_t retries_of(const struct pull *pull)
         return pull->cli->pull.retries ? pull->cli->pull.retries : PULL_RETRIES;
 }
 
-static uint64_t bytes_of(const struct pull *pull)
+static struct selection_ask selection_ask_of(const struct pull *pull)
 {
-        uint64_t bytes = 0;
-
-        for (size_t i = 0; i < pull->choice.count; i++) {
-                if (!pull->files[i].size_known)
-                        return 0;
-                bytes += pull->files[i].bytes;
-        }
-        return bytes;
-}
-
-/* ---- which files ---- */
-
-/* The file of a URL, and the other pieces if it is the first one. */
-static int list_url(struct pull *pull, char *want, size_t want_bytes, char *why, size_t why_bytes)
-{
-        char path[1024], piece[1100];
-        const char *name;
-        unsigned number, count;
-        size_t stem;
-        int r = 0;
-
-        snprintf(path, sizeof(path), "%.*s", (int)strcspn(pull->source.place, "?#"),
-                 pull->source.place);
-        name = file_name(path);
-        if (!is_gguf_model(name) || strlen(name) > 200) {
-                snprintf(
-                        why, why_bytes,
-                        "%.1000s is no URL of a GGUF file (FILE.gguf); a model of several files is "
-                        "pulled from a repository of Hugging Face, or from a folder of this "
-                        "machine",
-                        pull->source.place);
-                return -EINVAL;
-        }
-        snprintf(want, want_bytes, "%s", name);
-        if (!is_gguf_piece(name, &number, &count, &stem))
-                return listing_add(&pull->listing, name, 0, "");
-        if (count > GGUF_PIECES_MAX) {
-                snprintf(why, why_bytes, "%s is one of %u pieces; at most %u can be joined", name,
-                         count, GGUF_PIECES_MAX);
-                return -EINVAL;
-        }
-        for (unsigned i = 1; i <= count && !r; i++) {
-                snprintf(piece, sizeof(piece), "%.*s-%05u-of-%05u.gguf", (int)stem, name, i, count);
-                r = listing_add(&pull->listing, piece, 0, "");
-        }
-        return r;
-}
-
-static int list_files(struct pull *pull, char *want, size_t want_bytes, char *why, size_t why_bytes)
-{
-        struct source *source = &pull->source;
-        char commit[128];
-        int r;
-
-        switch (source->kind) {
-        case SOURCE_HUB:
-                snprintf(want, want_bytes, "%s", source->want);
-                r = hub_list(pull->web, &pull->hub, source, retries_of(pull), commit,
-                             &pull->listing, why, why_bytes);
-                if (!r)
-                        snprintf(pull->revision, sizeof(pull->revision), "%s", commit);
-                return r;
-        case SOURCE_URL:
-                return list_url(pull, want, want_bytes, why, why_bytes);
-        default:
-                r = import_list(source->place, &pull->folder, want, &pull->listing, why, why_bytes);
-                if (!r)
-                        snprintf(source->place, sizeof(source->place), "%s%s%s", pull->folder,
-                                 *want ? "/" : "", want);
-                return r;
-        }
-}
-
-/* Where a file of the choice is. */
-static char *place_of(const struct pull *pull, const struct listed *file)
-{
-        const struct source *source = &pull->source;
-        char url[4096];
-        size_t path;
-
-        switch (source->kind) {
-        case SOURCE_HUB:
-                return hub_url(&pull->hub, source, pull->revision, file->path, url, sizeof(url))
-                               ? strdup(url)
-                               : NULL;
-        case SOURCE_URL:
-                /* Pieces lie beside each other, with the same query. */
-                path = strcspn(source->place, "?#");
-                while (path && source->place[path - 1] != '/')
-                        path--;
-                snprintf(url, sizeof(url), "%.*s%s%s", (int)path, source->place, file->path,
-                         source->place + strcspn(source->place, "?#"));
-                return strdup(url);
-        default:
-                snprintf(url, sizeof(url), "%s/%s", pull->folder, file->path);
-                return strdup(url);
-        }
-}
-
-/* A file of a URL may have a name that the disk or samovard would not like. */
-static int name_files(struct pull *pull, char *why, size_t why_bytes)
-{
-        const char *sha256 = pull->cli->pull.sha256;
-
-        pull->files = calloc(pull->choice.count, sizeof(*pull->files));
-        pull->urls = calloc(pull->choice.count, sizeof(*pull->urls));
-        pull->names = calloc(pull->choice.count, sizeof(*pull->names));
-        if (!pull->files || !pull->urls || !pull->names)
-                return -ENOMEM;
-        for (size_t i = 0; i < pull->choice.count; i++) {
-                const struct listed *file = &pull->listing.files[pull->choice.files[i]];
-
-                if (strchr(file_name(file->path), '=')) {
-                        snprintf(why, why_bytes,
-                                 "%s: the name has a =, but samovard reads --model PATH=NAME: "
-                                 "rename a copy of the file, and pull that",
-                                 file->path);
-                        return -EINVAL;
-                }
-                pull->names[i] = strdup(file_name(file->path));
-                if (!pull->names[i])
-                        return -ENOMEM;
-                pull->urls[i] = place_of(pull, file);
-                if (!pull->urls[i]) {
-                        snprintf(why, why_bytes, "%s: its address is too long", file->path);
-                        return -ENAMETOOLONG;
-                }
-                pull->files[i] = (struct fetch_file){
-                        .url = pull->urls[i],
-                        .name = pull->names[i],
-                        .bytes = file->bytes,
-                        .size_known = pull->source.kind != SOURCE_URL,
-                        .digest = sha256 && pull->choice.count == 1 ? sha256 : file->digest,
-                };
-        }
-        return 0;
+        return (struct selection_ask){ .web = pull->web,
+                                       .hub = &pull->hub,
+                                       .retries = retries_of(pull),
+                                       .sha256 = pull->cli->pull.sha256 };
 }
 
 static int choose_files(struct pull *pull)
 {
-        const struct pull_options *options = &pull->cli->pull;
-        char why[2048] = "", want[256] = "";
-        int r = list_files(pull, want, sizeof(want), why, sizeof(why));
+        struct selection_ask ask = selection_ask_of(pull);
+        const char *name = pull->cli->pull.name;
+        char why[2048] = "";
+        int r = selection_make(&pull->chosen, &ask, why, sizeof(why));
 
-        if (r == -ECANCELED)
-                return stopped(pull);
-        if (!r)
-                r = choose(&pull->listing,
-                           pull->source.kind == SOURCE_HUB ? pull->source.repository
-                                                           : pull->source.place,
-                           want, &pull->choice, why, sizeof(why));
-        if (!r && options->sha256 && pull->choice.count > 1) {
-                snprintf(why, sizeof(why), "--sha256 is for one file, but this model has %zu",
-                         pull->choice.count);
-                r = -EINVAL;
-        }
-        if (!r)
-                r = name_files(pull, why, sizeof(why));
         if (r)
-                return fail(*why ? why : "out of memory");
-        snprintf(pull->name, sizeof(pull->name), "%s",
-                 options->name ? options->name : pull->choice.name);
-        source_write(&pull->source, pull->origin, sizeof(pull->origin));
+                return r == -ECANCELED ? stopped(pull) : fail(why);
+        snprintf(pull->name, sizeof(pull->name), "%s", name ? name : pull->chosen.choice.name);
         return 0;
 }
 
-/*
- * Asks for the sizes of the files of a URL.  A server that does not tell them, or that refuses now
- * and may not later, leaves them unknown.
- */
 static int learn_sizes(struct pull *pull)
 {
-        struct get_answer answer;
-        char why[512];
+        struct selection_ask ask = selection_ask_of(pull);
+        char why[512] = "";
+        int r = selection_learn_sizes(&pull->chosen, &ask, why, sizeof(why));
 
-        for (size_t i = 0; i < pull->choice.count; i++) {
-                struct fetch_file *file = &pull->files[i];
-                int r = get(pull->web,
-                            &(struct get_ask){ .url = file->url,
-                                               .to = 1,
-                                               .retries = retries_of(pull),
-                                               .head_only = true },
-                            &answer, why, sizeof(why));
-
-                if (r == -ECANCELED)
-                        return stopped(pull);
-                if (r)
-                        return fail(why);
-                file->bytes = answer.total;
-                file->size_known = answer.total;
-                get_answer_deinit(&answer);
-        }
-        return 0;
+        return r == -ECANCELED ? stopped(pull) : r ? fail(why) : 0;
 }
 
 /* ---- what is there ---- */
@@ -264,9 +90,9 @@ static bool same_origin(const struct pull *pull, const char *origin)
 {
         char repository[256];
 
-        if (pull->source.kind != SOURCE_HUB)
-                return !strcmp(origin, pull->origin);
-        snprintf(repository, sizeof(repository), "hf:%s", pull->source.repository);
+        if (pull->chosen.source.kind != SOURCE_HUB)
+                return !strcmp(origin, pull->chosen.origin);
+        snprintf(repository, sizeof(repository), "hf:%s", pull->chosen.source.repository);
         return !strncmp(origin, repository, strlen(repository)) &&
                strchr(":@", origin[strlen(repository)]);
 }
@@ -281,13 +107,13 @@ static bool has_file(const struct manifest *manifest, const char *name)
 
 static bool is_current(const struct pull *pull, const struct manifest *manifest)
 {
-        if (!*pull->revision || strcmp(manifest->revision, pull->revision) ||
-            strcmp(manifest->model, pull->choice.model))
+        if (!*pull->chosen.revision || strcmp(manifest->revision, pull->chosen.revision) ||
+            strcmp(manifest->model, pull->chosen.choice.model))
                 return false;
-        if (pull->choice.form == CHOICE_PIECES)
-                return has_file(manifest, pull->choice.model);
-        for (size_t i = 0; i < pull->choice.count; i++)
-                if (!has_file(manifest, pull->files[i].name))
+        if (pull->chosen.choice.form == CHOICE_PIECES)
+                return has_file(manifest, pull->chosen.choice.model);
+        for (size_t i = 0; i < pull->chosen.choice.count; i++)
+                if (!has_file(manifest, pull->chosen.files[i].name))
                         return false;
         return true;
 }
@@ -343,22 +169,22 @@ static uint64_t free_bytes(const struct pull *pull)
 
 static int check_disk(const struct pull *pull)
 {
-        uint64_t needed = bytes_of(pull), have = 0, left = free_bytes(pull);
+        uint64_t needed = selection_bytes(&pull->chosen), left = free_bytes(pull), have;
         char need[AMOUNT_BYTES], there[AMOUNT_BYTES];
 
-        for (size_t i = 0; i < pull->choice.count; i++)
-                have += pull->files[i].have;
-        if (pull->source.kind == SOURCE_PATH)
+        if (pull->chosen.source.kind == SOURCE_PATH)
                 return 0; /* a link needs nothing, and a copy fails early enough */
+        have = selection_have(&pull->chosen);
         needed -= have < needed ? have : needed;
-        if (pull->choice.form == CHOICE_PIECES)
-                needed += bytes_of(pull); /* while they are joined */
+        if (pull->chosen.choice.form == CHOICE_PIECES)
+                needed += selection_bytes(&pull->chosen); /* while they are joined */
         if (!needed || left == UINT64_MAX || needed + SPARE_BYTES <= left)
                 return 0;
         say("%s needs %s%s, but %s has only %s free; $SAMOVAR_MODELS names another folder",
             pull->name, amount_bytes((double)needed, need),
-            pull->choice.form == CHOICE_PIECES ? " (its pieces are joined, which takes a copy)"
-                                               : "",
+            pull->chosen.choice.form == CHOICE_PIECES
+                    ? " (its pieces are joined, which takes a copy)"
+                    : "",
             pull->store.places[0], amount_bytes((double)left, there));
         return CLI_FAILED;
 }
@@ -369,25 +195,25 @@ static int show_plan(struct pull *pull)
 {
         struct verdict verdict = { 0 };
         struct plan plan = {
-                .source = pull->origin,
-                .revision = pull->revision,
+                .source = pull->chosen.origin,
+                .revision = pull->chosen.revision,
                 .name = pull->name,
                 .place = pull->store.places[0],
-                .bytes = bytes_of(pull),
+                .bytes = selection_bytes(&pull->chosen),
                 .free_bytes = free_bytes(pull),
-                .files = pull->files,
-                .file_count = pull->choice.count,
-                .listing = pull->source.kind == SOURCE_HUB ? &pull->listing : NULL,
-                .choice = &pull->choice,
+                .files = pull->chosen.files,
+                .file_count = pull->chosen.choice.count,
+                .listing = pull->chosen.source.kind == SOURCE_HUB ? &pull->chosen.listing : NULL,
+                .choice = &pull->chosen.choice,
                 .verdict = &verdict,
         };
 
-        if (pull->source.kind != SOURCE_PATH) {
-                if (preview(pull->web, pull->source.kind == SOURCE_HUB ? &pull->hub : NULL,
-                            &pull->choice, pull->files, &verdict))
+        if (pull->chosen.source.kind != SOURCE_PATH) {
+                if (preview(pull->web, pull->chosen.source.kind == SOURCE_HUB ? &pull->hub : NULL,
+                            &pull->chosen.choice, pull->chosen.files, &verdict))
                         return stopped(pull);
-        } else if (pull->choice.form != CHOICE_PIECES) {
-                verdict_ask(pull->source.place, &verdict);
+        } else if (pull->chosen.choice.form != CHOICE_PIECES) {
+                verdict_ask(pull->chosen.source.place, &verdict);
         }
         return pull->cli->json ? plan_print_json(&plan) : plan_print(&plan);
 }
@@ -395,16 +221,14 @@ static int show_plan(struct pull *pull)
 /* A large model that cannot be served is not fetched. */
 static int check_early(struct pull *pull)
 {
-        uint64_t bytes = bytes_of(pull), have = 0;
+        uint64_t bytes = selection_bytes(&pull->chosen);
         struct verdict verdict = { 0 };
 
-        for (size_t i = 0; i < pull->choice.count; i++)
-                have += pull->files[i].have;
-        if (pull->source.kind == SOURCE_PATH || bytes < PREVIEW_BYTES || have > bytes / 2 ||
-            pull->cli->pull.force)
+        if (pull->chosen.source.kind == SOURCE_PATH || bytes < PREVIEW_BYTES ||
+            selection_have(&pull->chosen) > bytes / 2 || pull->cli->pull.force)
                 return 0;
-        if (preview(pull->web, pull->source.kind == SOURCE_HUB ? &pull->hub : NULL, &pull->choice,
-                    pull->files, &verdict))
+        if (preview(pull->web, pull->chosen.source.kind == SOURCE_HUB ? &pull->hub : NULL,
+                    &pull->chosen.choice, pull->chosen.files, &verdict))
                 return stopped(pull);
         if (!verdict.known || verdict.served)
                 return 0;
@@ -430,8 +254,8 @@ static void take_old_files(struct pull *pull)
 
         if (manifest_read(pull->incoming.target, &old))
                 return;
-        for (size_t i = 0; i < pull->choice.count; i++) {
-                const struct fetch_file *file = &pull->files[i];
+        for (size_t i = 0; i < pull->chosen.choice.count; i++) {
+                const struct fetch_file *file = &pull->chosen.files[i];
                 const char *name = old_name(&old, file);
                 struct incoming_state state = { .bytes = file->bytes };
 
@@ -451,17 +275,17 @@ static void take_old_files(struct pull *pull)
 static int get_files(struct pull *pull)
 {
         struct fetch_ask ask = { .web = pull->web,
-                                 .hub = pull->source.kind == SOURCE_HUB ? &pull->hub : NULL,
-                                 .source = &pull->source,
+                                 .hub = pull->chosen.source.kind == SOURCE_HUB ? &pull->hub : NULL,
+                                 .source = &pull->chosen.source,
                                  .incoming = &pull->incoming,
-                                 .files = pull->files,
-                                 .count = pull->choice.count,
+                                 .files = pull->chosen.files,
+                                 .count = pull->chosen.choice.count,
                                  .retries = retries_of(pull),
                                  .progress = &pull->progress };
         char why[1024] = "", size[AMOUNT_BYTES];
-        uint64_t bytes, have = 0;
-        int r = incoming_tidy(&pull->incoming, (const char *const *)pull->names,
-                              pull->choice.count);
+        uint64_t bytes;
+        int r = incoming_tidy(&pull->incoming, (const char *const *)pull->chosen.names,
+                              pull->chosen.choice.count);
 
         if (!r && !pull->cli->pull.force)
                 take_old_files(pull);
@@ -474,11 +298,10 @@ static int get_files(struct pull *pull)
                 r = check_disk(pull);
         if (r)
                 return r;
-        bytes = bytes_of(pull);
-        for (size_t i = 0; i < pull->choice.count; i++)
-                have += pull->files[i].have;
+        bytes = selection_bytes(&pull->chosen);
         say("%s %s%s%s%s", pull->web ? "pulling" : "importing", pull->name, bytes ? ", " : "",
-            bytes ? amount_bytes((double)bytes, size) : "", have ? ", the rest of it" : "");
+            bytes ? amount_bytes((double)bytes, size) : "",
+            selection_have(&pull->chosen) ? ", the rest of it" : "");
         progress_begin(&pull->progress, pull->web ? "pulling" : "importing", bytes);
         r = pull->web ? fetch(&ask, why, sizeof(why)) : import(&ask, why, sizeof(why));
         if (r == -ECANCELED)
@@ -498,27 +321,28 @@ static bool on_joined(void *arg, uint64_t bytes, uint64_t total)
 static int join_pieces(struct pull *pull)
 {
         char to[STORE_PATH_BYTES], why[512], sha256[SHA256_HEX_BYTES];
-        char **pieces = calloc(pull->choice.count, sizeof(*pieces));
+        char **pieces = calloc(pull->chosen.choice.count, sizeof(*pieces));
         uint64_t bytes = 0;
         int r = pieces ? 0 : -ENOMEM;
 
         snprintf(why, sizeof(why), "out of memory");
-        incoming_path(&pull->incoming, pull->choice.model, "", to);
-        for (size_t i = 0; i < pull->choice.count && !r; i++)
-                if (asprintf(&pieces[i], "%s/%s", pull->incoming.folder, pull->files[i].name) < 0)
+        incoming_path(&pull->incoming, pull->chosen.choice.model, "", to);
+        for (size_t i = 0; i < pull->chosen.choice.count && !r; i++)
+                if (asprintf(&pieces[i], "%s/%s", pull->incoming.folder,
+                             pull->chosen.files[i].name) < 0)
                         r = -ENOMEM;
         progress_begin(&pull->progress, "joining the pieces", 0);
         if (!r)
                 r = gguf_join(&(struct gguf_joining){ .pieces = (const char *const *)pieces,
-                                                      .piece_count = pull->choice.count,
+                                                      .piece_count = pull->chosen.choice.count,
                                                       .to = to,
                                                       .on_progress = on_joined,
                                                       .arg = &pull->progress },
                               &bytes, sha256, why, sizeof(why));
         progress_clear(&pull->progress);
         if (!r)
-                r = manifest_add(&pull->manifest, pull->choice.model, bytes, sha256);
-        for (size_t i = 0; pieces && i < pull->choice.count; i++)
+                r = manifest_add(&pull->manifest, pull->chosen.choice.model, bytes, sha256);
+        for (size_t i = 0; pieces && i < pull->chosen.choice.count; i++)
                 free(pieces[i]);
         free(pieces);
         if (r == -ECANCELED)
@@ -528,16 +352,18 @@ static int join_pieces(struct pull *pull)
 
 static int make_manifest(struct pull *pull)
 {
-        const char *revision = *pull->revision || pull->choice.count > 1 ? pull->revision
-                                                                         : pull->files[0].revision;
-        int r = manifest_set(&pull->manifest, pull->origin, revision, pull->choice.model);
+        const char *revision = *pull->chosen.revision || pull->chosen.choice.count > 1
+                                       ? pull->chosen.revision
+                                       : pull->chosen.files[0].revision;
+        int r = manifest_set(&pull->manifest, pull->chosen.origin, revision,
+                             pull->chosen.choice.model);
 
         pull->manifest.pulled_s = (uint64_t)time(NULL);
-        if (!r && pull->choice.form == CHOICE_PIECES)
+        if (!r && pull->chosen.choice.form == CHOICE_PIECES)
                 return join_pieces(pull);
-        for (size_t i = 0; i < pull->choice.count && !r; i++)
-                r = manifest_add(&pull->manifest, pull->files[i].name, pull->files[i].bytes,
-                                 pull->files[i].sha256);
+        for (size_t i = 0; i < pull->chosen.choice.count && !r; i++)
+                r = manifest_add(&pull->manifest, pull->chosen.files[i].name,
+                                 pull->chosen.files[i].bytes, pull->chosen.files[i].sha256);
         return r ? fail("out of memory") : 0;
 }
 
@@ -547,10 +373,10 @@ static int check_served(struct pull *pull)
         struct verdict verdict;
         char path[STORE_PATH_BYTES];
 
-        if (pull->choice.form == CHOICE_FOLDER)
+        if (pull->chosen.choice.form == CHOICE_FOLDER)
                 snprintf(path, sizeof(path), "%s", pull->incoming.folder);
         else
-                incoming_path(&pull->incoming, pull->choice.model, "", path);
+                incoming_path(&pull->incoming, pull->chosen.choice.model, "", path);
         verdict_ask(path, &verdict);
         if ((verdict.known && verdict.served) || pull->cli->pull.force)
                 return 0;
@@ -564,8 +390,10 @@ static int check_served(struct pull *pull)
 static int commit(struct pull *pull)
 {
         char text[STORE_PATH_BYTES + 64], size[AMOUNT_BYTES], took[AMOUNT_BYTES];
-        const char *joined[] = { pull->choice.model };
-        int r = pull->choice.form == CHOICE_PIECES ? incoming_tidy(&pull->incoming, joined, 1) : 0;
+        const char *joined[] = { pull->chosen.choice.model };
+        int r = pull->chosen.choice.form == CHOICE_PIECES
+                        ? incoming_tidy(&pull->incoming, joined, 1)
+                        : 0;
 
         if (!r)
                 r = incoming_commit(&pull->incoming, &pull->manifest);
@@ -580,30 +408,42 @@ static int commit(struct pull *pull)
         return 0;
 }
 
-/* The path on stdout, or the manifest. */
+static int print_manifest(const struct store_model *model)
+{
+        struct bytes text = { 0 };
+        struct json_builder json = json_build(&text);
+        int r;
+
+        json_put_object(&json);
+        json_put_key_word(&json, "name", model->name);
+        json_put_key_word(&json, "path", model->path);
+        manifest_put(&json, &model->manifest);
+        json_put_object_end(&json);
+        r = json_put_end(&json);
+        if (!r)
+                r = bytes_add(&text, "\n", 1);
+        r = r ? fail("out of memory") : screen_raw(text.at, text.count);
+        bytes_deinit(&text);
+        return r;
+}
+
+/* The path on stdout, or the manifest.  The name of a file may have controls of a terminal. */
 static int print_result(const struct pull *pull)
 {
         struct store_model model;
-        struct bytes text = { 0 };
-        struct json_builder json = json_build(&text);
+        struct screen screen;
         int r = store_find(&pull->store, pull->name, &model);
 
         if (r)
                 return fail(strerror(-r));
         if (pull->cli->json) {
-                json_put_object(&json);
-                json_put_key_word(&json, "name", model.name);
-                json_put_key_word(&json, "path", model.path);
-                manifest_put(&json, &model.manifest);
-                json_put_object_end(&json);
-                r = json_put_end(&json);
+                r = print_manifest(&model);
         } else {
-                r = bytes_add(&text, model.path, strlen(model.path));
+                screen_open(&screen, STDOUT_FILENO);
+                r = screen_text(&screen, model.path, strlen(model.path));
+                if (!r)
+                        r = screen_text(&screen, "\n", 1);
         }
-        if (!r)
-                r = bytes_add(&text, "\n", 1);
-        r = r ? fail("out of memory") : screen_raw(text.at, text.count);
-        bytes_deinit(&text);
         store_model_deinit(&model);
         return r;
 }
@@ -642,7 +482,7 @@ static int run(struct pull *pull)
 {
         int r;
 
-        if (pull->hub.withheld && pull->source.kind == SOURCE_HUB)
+        if (pull->hub.withheld && pull->chosen.source.kind == SOURCE_HUB)
                 say("%s", pull->hub.withheld);
         r = choose_files(pull);
         if (r)
@@ -653,7 +493,7 @@ static int run(struct pull *pull)
                     pull->name, STORE_NAME_BYTES);
                 return CLI_USAGE;
         }
-        if (pull->source.kind == SOURCE_URL)
+        if (pull->chosen.source.kind == SOURCE_URL)
                 r = learn_sizes(pull);
         if (r)
                 return r;
@@ -684,22 +524,6 @@ static int check_options(const struct cli *cli)
         return 0;
 }
 
-static void deinit(struct pull *pull)
-{
-        for (size_t i = 0; i < pull->choice.count; i++) {
-                free(pull->urls ? pull->urls[i] : NULL);
-                free(pull->names ? pull->names[i] : NULL);
-        }
-        free(pull->urls);
-        free(pull->names);
-        free(pull->files);
-        free(pull->folder);
-        choice_deinit(&pull->choice);
-        listing_deinit(&pull->listing);
-        manifest_deinit(&pull->manifest);
-        web_free(pull->web);
-}
-
 int cli_pull(struct cli *cli)
 {
         struct pull pull = { .cli = cli, .incoming.lock_fd = -1, .begin_ms = clock_ms() };
@@ -709,16 +533,19 @@ int cli_pull(struct cli *cli)
         if (r)
                 return r;
         hub_open(&pull.hub);
-        if (source_read(cli->arguments[0], pull.hub.endpoint, &pull.source, why, sizeof(why))) {
+        if (source_read(cli->arguments[0], pull.hub.endpoint, &pull.chosen.source, why,
+                        sizeof(why))) {
                 say("%s", why);
                 return CLI_USAGE;
         }
         if (store_open(&pull.store))
                 return fail("there is no folder for models: set $HOME, or $SAMOVAR_MODELS to one");
-        if (pull.source.kind != SOURCE_PATH && web_new(&pull.web, why, sizeof(why)))
+        if (pull.chosen.source.kind != SOURCE_PATH && web_new(&pull.web, why, sizeof(why)))
                 return fail(why);
         stop_watch();
         r = run(&pull);
-        deinit(&pull);
+        selection_deinit(&pull.chosen);
+        manifest_deinit(&pull.manifest);
+        web_free(pull.web);
         return r;
 }

@@ -9,6 +9,7 @@
 #include "cli/clock.h"
 #include "cli/pull/choose.h"
 #include "cli/pull/retry.h"
+#include "cli/pull/source.h"
 
 #define STALL_MS 30000u
 
@@ -159,14 +160,16 @@ int get(struct web *web, const struct get_ask *ask, struct get_answer *ret_answe
 {
         struct retry retry = { .limit = ask->retries };
         struct getting getting = { .ask = ask, .answer = ret_answer };
+        char shown[512];
         int r;
 
+        source_public_url(ask->url, shown, sizeof(shown));
         *ret_answer = (struct get_answer){ 0 };
         for (;;) {
                 getting.after_s = 0;
                 r = try_once(web, &getting);
                 if (!r && getting.too_long) {
-                        snprintf(why, why_bytes, "%s: the answer has more than %zu bytes", ask->url,
+                        snprintf(why, why_bytes, "%s: the answer has more than %zu bytes", shown,
                                  ask->max);
                         r = -EFBIG;
                 }
@@ -194,7 +197,7 @@ int get(struct web *web, const struct get_ask *ask, struct get_answer *ret_answe
         else
                 ret_answer->body.count--;
         if (r == -EINVAL)
-                snprintf(why, why_bytes, "%s is no URL", ask->url);
+                snprintf(why, why_bytes, "%s is no URL", shown);
         else if (r == -ENOMEM)
                 snprintf(why, why_bytes, "out of memory");
         return r;

@@ -126,6 +126,11 @@ void hub_explain(const struct hub *hub, const struct source *source, int status,
                          *source->revision ? source->revision : "main");
         else if (!strcmp(code, "EntryNotFound"))
                 snprintf(why, why_bytes, "%s has no such file", repository);
+        else if (status == 401 && has_token && strstr(text, "Invalid credentials"))
+                snprintf(why, why_bytes,
+                         "%s does not know the token: renew it, in $HF_TOKEN or with the hub's own "
+                         "tool, or do without",
+                         hub->shown);
         else if (status == 401 || !strcmp(code, "RepoNotFound"))
                 snprintf(why, why_bytes, "there is no %s, or it is private: check the name%s",
                          repository,

@@ -112,9 +112,10 @@ static int import_file(const struct fetch_ask *ask, struct fetch_file *file, uin
 
         if (from < 0)
                 return -errno;
-        if (!incoming_path(ask->incoming, file->name, "", path))
+        if (incoming_path(ask->incoming, file->name, "", path))
+                unlink(path);
+        else
                 r = -ENAMETOOLONG;
-        unlink(path);
         if (!r && (fstat(from, &there) < 0 || there.st_uid != geteuid() ||
                    linkat(AT_FDCWD, file->url, AT_FDCWD, path, AT_SYMLINK_FOLLOW) < 0)) {
                 to = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -2,12 +2,12 @@
  * samovar pull and samovar rm: the folder of models (store/store.h).
  *
  * source.c reads where a model is to come from, hub.c asks the hub which files there are, and
- * choose.c chooses those that samovard can serve.  preview.c fetches only their heads and asks
- * samovard what it thinks of the model (verdict.c); plan.c prints that for --dry-run.  fetch.c
- * fetches the files, import.c takes them from this machine; retry.c says when to try again, get.c
- * gets small answers, and progress.c draws the bar.  command.c does these steps in order, and puts
- * the model into its place when samovard has accepted it.  remove.c is rm; serving.c finds daemons
- * that serve a model.
+ * choose.c chooses those that samovard can serve; selection.c puts these steps together.
+ * preview.c fetches only their heads and asks samovard what it thinks of the model (verdict.c);
+ * plan.c prints that for --dry-run.  fetch.c fetches the files, import.c takes them from this
+ * machine; retry.c says when to try again, get.c gets small answers, and progress.c draws the bar.
+ * command.c does these steps in order, and puts the model into its place when samovard has accepted
+ * it.  remove.c is rm; serving.c finds daemons that serve a model.
  */
 #ifndef CLI_PULL_PULL_H
 #define CLI_PULL_PULL_H

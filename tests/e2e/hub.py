@@ -5,7 +5,8 @@
 
 FOLDER/repositories/OWNER/NAME has the files of a repository, and FOLDER/files those of plain URLs.
 Files of at least 4096 bytes are in LFS: the listing has their SHA-256, and they are sent by a second
-port, to which the first one redirects.  Prints both ports.  FOLDER/log gets a line for each request:
+port, to which the first one redirects; smaller ones come from a path that it redirects to, as well.
+Prints both ports.  FOLDER/log gets a line for each request:
 which port, the path, Range, If-Range, Authorization and the status.
 
 FOLDER/faults is read before each request.  Its lines are words and numbers:
@@ -20,6 +21,7 @@ FOLDER/faults is read before each request.  Its lines are words and numbers:
     status CODE N [S]   the first N requests of files get this status, with Retry-After: S
     api CODE WORD       requests of the API get this status and X-Error-Code
     gated               needs the token "secret"
+    expired             refuses every token, also for what needs none
     shift N             a range begins N bytes too late
     total N             a range says that the file has N bytes
     416                 each range is refused
@@ -137,6 +139,8 @@ class Hub(BaseHTTPRequestHandler):
             self.send_file(FOLDER / "repositories" / owner / name / file, X_Repo_Commit=COMMIT)
         elif ("gated" in self.faults or ("gated-files" in self.faults and "/resolve/" in path)) and not may_read:
             self.answer(401, b"gated", X_Error_Code="GatedRepo", X_Error_Message="access is restricted")
+        elif "expired" in self.faults and self.headers.get("Authorization"):
+            self.answer(401, b"", X_Error_Message="Invalid credentials in Authorization header")
         elif path.startswith("/api/models/"):
             self.answer_api(path, urllib.parse.parse_qs(query))
         else:

@@ -482,6 +482,8 @@ static void says_why_the_hub_refuses_files(void **state)
         expect(fixture, "$SAMOVAR pull acme/tea-GGUF", 1, "acme/tea-GGUF is gated");
         expect(fixture, "HF_TOKEN=wrong $SAMOVAR pull acme/tea-GGUF", 1,
                "then try again with a token that may read it");
+        set_faults(fixture, "expired\n");
+        expect(fixture, "HF_TOKEN=old $SAMOVAR pull acme/tea-GGUF", 1, "does not know the token");
         set_faults(fixture, "disabled\n");
         ran = shell(fixture, "HF_TOKEN=geheim $SAMOVAR pull acme/tea-GGUF");
         assert_int_equal(ran.status, 1);
@@ -507,6 +509,12 @@ static void keeps_no_secrets_of_a_url(void **state)
         assert_int_equal(ran.status, 0);
         assert_non_null(strstr(ran.out, "/files/tea.gguf"));
         assert_null(strstr(ran.out, "geheim"));
+        assert_null(strstr(ran.err, "geheim"));
+        run_result_free(&ran);
+        ran = shell(fixture, "for end in 'tea.txt?geheim' 't ea.gguf?geheim'; do "
+                             "$SAMOVAR pull \"http://ann:geheim@localhost/$end\"; done");
+        assert_non_null(strstr(ran.err, "http://localhost/tea.txt is no URL of a GGUF file"));
+        assert_non_null(strstr(ran.err, "http://localhost/t ea.gguf is no URL"));
         assert_null(strstr(ran.err, "geheim"));
         run_result_free(&ran);
         /* The key has changed between the runs, and the file has not. */
@@ -748,6 +756,13 @@ static void imports_files_of_this_machine(void **state)
         expect(fixture, "cp $TOY_MODEL $1/other.gguf && $SAMOVAR pull $1/other.gguf --name own", 1,
                "own is there already, from file://");
         expect_good(fixture, "$SAMOVAR pull $1/other.gguf --name own --force");
+        /* A terminal gets no controls from the name of a file; a script gets the name. */
+        expect_good(fixture,
+                    "FILE=$1/$(printf 'r\\033[31md').gguf; cp $TOY_MODEL \"$FILE\" && "
+                    "python3 -c 'import pty, sys; sys.exit(pty.spawn(sys.argv[1:]))' "
+                    "$SAMOVAR pull \"$FILE\" >$1/said && grep -q '/r?.31md.gguf' $1/said && "
+                    "! grep -q \"$(printf '\\033').31m\" $1/said && "
+                    "test -e \"$($SAMOVAR pull \"$FILE\" --name red)\"");
 }
 
 static void removes_models_but_not_those_that_are_served(void **state)
