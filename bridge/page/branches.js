@@ -28,12 +28,26 @@ function layOut(conversation) {
     return rows;
 }
 
+// An edited first question is another root: all of them come from one start above the first.
+function joinRoots(rows) {
+    const roots = rows.filter(({ from }) => from === null);
+
+    for (const root of roots.length > 1 ? roots : []) {
+        root.from = root.lane;
+        if (root !== rows[0])
+            rows[0].roots.push(root.lane);
+        for (let between = 1; between < rows.indexOf(root); between++)
+            rows[between].passes.push(root.lane);
+    }
+}
+
 // The vertical and slanted lines of each row: a child that is not the next row needs a line that
 // passes all rows between.
 function addLines(rows) {
     const place = new Map(rows.map((row, at) => [row.message.id, at]));
 
-    rows.forEach((row) => { row.passes = []; row.starts = []; });
+    rows.forEach((row) => { row.passes = []; row.starts = []; row.roots = []; });
+    joinRoots(rows);
     rows.forEach((row, at) => {
         const parent = row.message.parent === null ? undefined : place.get(row.message.parent);
 
@@ -56,6 +70,10 @@ function picture(row, width, onPath) {
         line(`M${x(lane)} 0V${ROW}`);
     if (row.from !== null)
         line(`M${x(row.lane)} 0V${middle}`);
+    for (const lane of row.roots)
+        line(`M${x(row.lane)} 0C${x(lane)} 0 ${x(lane)} 0 ${x(lane)} ${ROW}`);
+    if (row.roots.length)
+        made.append(svg('circle', { cx: x(row.lane), cy: 0, r: 3, class: 'start' }));
     for (const lane of row.starts)
         line(lane === row.lane ? `M${x(lane)} ${middle}V${ROW}`
             : `M${x(row.lane)} ${middle}C${x(lane)} ${middle} ${x(lane)} ${middle} ${x(lane)} ${ROW}`);
