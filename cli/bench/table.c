@@ -21,15 +21,15 @@ static const char *brief(double value, char to[32])
         return to;
 }
 
-static const char *brief_range(struct range range, char to[96])
+static const char *brief_range(struct range range, char to[112])
 {
         char middle[32], least[32], most[32];
 
         if (range.least < range.most)
-                snprintf(to, 96, "%s (%s-%s)", brief(range.median, middle),
+                snprintf(to, 112, "%s (%s-%s)", brief(range.median, middle),
                          brief(range.least, least), brief(range.most, most));
         else
-                snprintf(to, 96, "%s", brief(range.median, middle));
+                snprintf(to, 112, "%s", brief(range.median, middle));
         return to;
 }
 
@@ -204,7 +204,7 @@ static int put_rows(const struct report *report, struct bytes *to)
 static int put_pair(const struct report *report, const struct report_run *run, struct bytes *to)
 {
         struct report_run other = *run;
-        char a[96], b[96], c[96];
+        char a[112], b[112], c[112];
         int r;
 
         other.server = 1;
