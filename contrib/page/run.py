@@ -29,7 +29,7 @@ from fake_server import Elsewhere, Fake  # noqa: E402
 from servers import KEYS, STARTED, Pair, until  # noqa: E402
 import loopback  # noqa: E402
 
-LIMIT = 120                         # seconds of a test, which a stuck browser would exceed
+LIMIT = 400                         # seconds of a test, which a stuck browser would exceed; the longest takes 45
 # Streams that are resumed are long here, and many.
 DAEMON = ("--uid-resumable-bytes", "16G", "--uid-resumable", 1024)
 SERVERS = {
