@@ -3,7 +3,7 @@
 import { h, svg, tool } from './dom.js';
 import { shorten } from './format.js';
 
-const LANE = 16, ROW = 40, LANES_MAX = 24;
+const LANE = 16, ROW = 40, START = 14, LANES_MAX = 24;
 const NAMES = { user: 'You', assistant: 'Answer', tool: 'Tool' };
 
 // Rows in the order of reading: { message, lane, level, from, lines }.  `lines`: lanes that pass.
@@ -16,7 +16,9 @@ function layOut(conversation) {
     };
     let lanes = 0;
 
-    put(conversation.children(null), 0, 1, null);
+    const first = conversation.children(null);
+
+    put(first, 0, 1, first.length > 1 ? 0 : null);
     while (stack.length) {
         const at = stack.pop(), message = conversation.get(at.id);
         const lane = at.lane ?? ++lanes;
@@ -28,32 +30,18 @@ function layOut(conversation) {
     return rows;
 }
 
-// An edited first question is another root: all of them come from one start above the first.
-function joinRoots(rows) {
-    const roots = rows.filter(({ from }) => from === null);
-
-    for (const root of roots.length > 1 ? roots : []) {
-        root.from = root.lane;
-        if (root !== rows[0])
-            rows[0].roots.push(root.lane);
-        for (let between = 1; between < rows.indexOf(root); between++)
-            rows[between].passes.push(root.lane);
-    }
-}
-
 // The vertical and slanted lines of each row: a child that is not the next row needs a line that
-// passes all rows between.
+// passes all rows between.  Lines of several first messages come from above all rows.
 function addLines(rows) {
     const place = new Map(rows.map((row, at) => [row.message.id, at]));
 
-    rows.forEach((row) => { row.passes = []; row.starts = []; row.roots = []; });
-    joinRoots(rows);
+    rows.forEach((row) => { row.passes = []; row.starts = []; });
     rows.forEach((row, at) => {
-        const parent = row.message.parent === null ? undefined : place.get(row.message.parent);
+        const parent = row.message.parent === null ? -1 : place.get(row.message.parent);
 
-        if (parent === undefined)
+        if (row.from === null)
             return;
-        rows[parent].starts.push(row.lane);
+        rows[parent]?.starts.push(row.lane);
         for (let between = parent + 1; between < at; between++)
             rows[between].passes.push(row.lane);
     });
@@ -70,16 +58,22 @@ function picture(row, width, onPath) {
         line(`M${x(lane)} 0V${ROW}`);
     if (row.from !== null)
         line(`M${x(row.lane)} 0V${middle}`);
-    for (const lane of row.roots)
-        line(`M${x(row.lane)} 0C${x(lane)} 0 ${x(lane)} 0 ${x(lane)} ${ROW}`);
-    if (row.roots.length)
-        made.append(svg('circle', { cx: x(row.lane), cy: 0, r: 3, class: 'start' }));
     for (const lane of row.starts)
         line(lane === row.lane ? `M${x(lane)} ${middle}V${ROW}`
             : `M${x(row.lane)} ${middle}C${x(lane)} ${middle} ${x(lane)} ${middle} ${x(lane)} ${ROW}`);
     made.append(svg('circle', { cx: x(row.lane), cy: middle, r: 5,
                                 class: `knot ${row.message.role}${onPath ? ' on-path' : ''}` }));
     return made;
+}
+
+// Several first messages are branches, too: their lanes begin at one point above all rows.
+function pictureOfStart(rows, width) {
+    const lanes = rows.filter(({ level }) => level === 1).map(({ lane }) => lane);
+    const line = (lane) => svg('path', {
+        d: `M${x(0)} 5C${x(lane)} 5 ${x(lane)} 5 ${x(lane)} ${START}`, class: 'lane' });
+
+    return svg('svg', { class: 'lanes', width, height: START, 'aria-hidden': 'true' }, ...lanes.map(line),
+               svg('circle', { cx: x(0), cy: 5, r: 3, class: 'knot' }));
 }
 
 function onArrows(event, items) {
@@ -125,6 +119,7 @@ export function buildTree(conversation, ongo, onclose) {
         h('header', {}, h('h2', {}, 'Tree of branches'), tool('close', 'Close tree', onclose)),
         items.length ? h('div', { role: 'tree', class: 'tree',
                                   'aria-label': 'Branches of the conversation',
-                                  onkeydown: (event) => onArrows(event, items) }, items)
+                                  onkeydown: (event) => onArrows(event, items) },
+                           rows[0].from !== null ? pictureOfStart(rows, width) : null, ...items)
                      : h('p', { class: 'muted' }, 'There are no messages yet.'));
 }

@@ -16,9 +16,11 @@ export class ConversationView {
         this.scroll = $('scroll');
         this.scroll.addEventListener('scroll', () => this.onScroll());
         new ResizeObserver(() => this.keepEnd()).observe($('messages'));
-        // A control above the last part has the focus: the view must not leave it for the end.
+        // A control above the last part or above the view has the focus: the view must not leave it
+        // for the end.
         $('messages').addEventListener('focusin', ({ target }) => {
-            if (!$('messages').lastElementChild.contains(target))
+            if (!$('messages').lastElementChild.contains(target) ||
+                target.getBoundingClientRect().top < this.scroll.getBoundingClientRect().top)
                 this.follows = false;
         });
         setInterval(() => this.tick(), TICK_MS);

@@ -2,7 +2,7 @@
 
 import { h, setText } from './dom.js';
 
-const HEIGHT_MIN = 110, LEFT = 52, BOTTOM = 18, TOP = 8;
+const HEIGHT = 110, LEFT = 52, BOTTOM = 18, TOP = 8;
 
 // A round number that is not below this one.
 function roundUp(value) {
@@ -23,7 +23,7 @@ export class Curves {
         this.samples = [];
         this.canvas = h('canvas', { class: 'curves', role: 'img', 'aria-label': label });
         this.now = lines.map(() => h('b'));
-        this.element = h('div', { class: 'curves-place' },
+        this.element = h('div', {},
             h('ul', { class: 'legend' }, lines.map((line, at) => this.legendOf(line, this.now[at]))),
             this.canvas);
         new ResizeObserver(() => this.draw()).observe(this.canvas);
@@ -53,32 +53,31 @@ export class Curves {
 
     draw() {
         const width = this.canvas.clientWidth, ratio = Math.min(2, devicePixelRatio || 1);
-        const height = Math.max(HEIGHT_MIN, this.canvas.clientHeight);
 
         if (!width)
             return;
         const context = this.canvas.getContext('2d');
         const most = Math.max(0, ...this.samples.flatMap(({ values }) => values.map((value) => value ?? 0)));
-        const top = Math.max(roundUp(most), this.log * 10), y = this.scale(top, height);
+        const top = Math.max(roundUp(most), this.log * 10), y = this.scale(top);
 
         this.canvas.width = width * ratio;
-        this.canvas.height = height * ratio;
+        this.canvas.height = HEIGHT * ratio;
         context.scale(ratio, ratio);
         context.font = '11px system-ui, sans-serif';
-        this.drawScale(context, width, height, top, y);
+        this.drawScale(context, width, top, y);
         this.lines.forEach((line, at) => this.drawLine(context, width, line, at, y));
     }
 
     // From a value to its place on the canvas.
-    scale(top, height) {
-        const { log } = this, range = height - BOTTOM - TOP;
+    scale(top) {
+        const { log } = this, range = HEIGHT - BOTTOM - TOP;
         const ofLog = (value) => Math.log(Math.max(value, log) / log) / Math.log(top / log);
         const share = (value) => (log ? ofLog(value) : value / (top || 1));
 
-        return (value) => height - BOTTOM - share(value) * range;
+        return (value) => HEIGHT - BOTTOM - share(value) * range;
     }
 
-    drawScale(context, width, height, top, y) {
+    drawScale(context, width, top, y) {
         context.strokeStyle = colour('--line');
         context.fillStyle = colour('--muted');
         context.textAlign = 'right';
@@ -94,9 +93,9 @@ export class Curves {
             context.fillText(this.write(mark), LEFT - 6, place + 4);
         }
         context.textAlign = 'left';
-        context.fillText(`${Math.round(this.span / 60000)} min ago`, LEFT, height - 4);
+        context.fillText(`${Math.round(this.span / 60000)} min ago`, LEFT, HEIGHT - 4);
         context.textAlign = 'right';
-        context.fillText('now', width - 2, height - 4);
+        context.fillText('now', width - 2, HEIGHT - 4);
     }
 
     drawLine(context, width, line, at, y) {

@@ -134,8 +134,8 @@ function nextTheme() {
     announce($('theme-button').title);
 }
 
-// The history and the panel at the side.  In a narrow window they are drawers: one of them at a time
-// lies over the conversation.
+// The history and the panel at the side.  In a narrow window they are drawers: one of them at a
+// time lies over the conversation.
 const NARROW = matchMedia('(max-width: 860px)');
 const isNarrow = () => NARROW.matches;
 const isHistoryOpen = () => !document.body.classList.contains('no-history');
@@ -202,6 +202,16 @@ function closePanel() {
         showSide('', true);
     else if (isNarrow())
         showHistory(false, true);
+}
+
+// What is inert is no target, so a click beside a drawer is one on the tab panel that has both.  So
+// is a press within the drawer that ends beside it, which must not close it.
+function wireShade(panel) {
+    let pressed = null;
+
+    panel.addEventListener('pointerdown', ({ target }) => { pressed = target; });
+    panel.addEventListener('click', ({ target }) =>
+        $('talk').inert && target === panel && pressed === panel && closePanel());
 }
 
 // The person goes on in the conversation, so no drawer may lie over it.
@@ -324,8 +334,7 @@ function wire() {
     $('help-button').addEventListener('click', showShortcuts);
     $('history-button').addEventListener('click', () => showHistory(!isHistoryOpen(), true));
     NARROW.addEventListener('change', onWidth);
-    // What is inert is no target, so a click on the shade is one on the panel behind it.
-    $('panel-chat').addEventListener('click', ({ target }) => target === $('panel-chat') && closePanel());
+    wireShade($('panel-chat'));
     $('skip').addEventListener('click', uncoverTalk);
     $('new-chat').addEventListener('click', newChat);
     $('settings-button').addEventListener('click', () => toggleSide('settings'));

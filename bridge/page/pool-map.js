@@ -4,7 +4,7 @@
 import { h, setText } from './dom.js';
 import { count, percent } from './format.js';
 
-const CELL_MIN = 4, CELL_MAX = 14, HEIGHT_MAX = 180;
+const CELL_MIN = 4, CELL_MAX = 24, HEIGHT = 180;
 const FREE = 0, CACHED = 1, USED = 2, PINNED = 3, FOREIGN = 4;
 const STATES = [['Free', '--free'], ['Cached', '--cached'], ['In use', '--used'],
                 ['Pinned', '--pinned'], ['Of other users', '--foreign']];
@@ -79,8 +79,10 @@ export class PoolMap {
         this.mode = h('select', { id: 'map-mode', onchange: () => this.pool && this.draw() },
                       ['State', 'Sharing', 'User'].map((name) => h('option', {}, name)));
         this.legend = h('ul', { class: 'legend', 'aria-label': 'Totals of the pool' });
-        this.element = h('div', {}, h('div', { class: 'map-head' }, h('label', { for: 'map-mode' }, 'Colour by'),
-                                      this.mode, this.detail), this.canvas, this.legend);
+        this.place = h('div', { class: 'map-place' }, this.canvas);
+        this.element = h('div', { class: 'pool' },
+            h('div', { class: 'map-head' }, h('label', { for: 'map-mode' }, 'Colour by'), this.mode, this.detail),
+            this.place, this.legend);
         new ResizeObserver(() => this.pool && this.draw()).observe(this.element);
     }
 
@@ -108,15 +110,18 @@ export class PoolMap {
         return { kinds: STATES, of: (block) => Math.min(state[block], FOREIGN) };
     }
 
-    // How large is a cell, and how many blocks has it?
+    // How large is a cell, and how many blocks has it?  The map may be as high as the cards beside it
+    // allow, which is known while it has no height itself.
     measure() {
+        this.canvas.height = 0;
         const { blocks } = this.data, width = Math.max(200, this.element.clientWidth);
+        const most = Math.max(HEIGHT, this.place.clientHeight);
         let cell = CELL_MAX, group = 1;
         const rows = () => Math.ceil(Math.ceil(blocks / group) / Math.floor(width / cell));
 
-        while (cell > CELL_MIN && rows() * cell > HEIGHT_MAX)
+        while (cell > CELL_MIN && rows() * cell > most)
             cell--;
-        while (rows() * cell > HEIGHT_MAX)
+        while (rows() * cell > most)
             group++;
         Object.assign(this, { cell, group, columns: Math.floor(width / cell) });
         return { width, height: rows() * cell };
@@ -126,7 +131,7 @@ export class PoolMap {
         const { width, height } = this.measure(), ratio = Math.min(2, devicePixelRatio || 1);
         const { kinds, of } = this.kinds(), colours = kinds.map(([, name]) => colourOf(name));
         const totals = new Array(kinds.length).fill(0), context = this.canvas.getContext('2d');
-        const gap = this.cell > 5 ? 1 : 0;
+        const gap = this.group > 1 ? 0 : 1;
 
         this.canvas.width = width * ratio;
         this.canvas.height = Math.max(1, height * ratio);

@@ -51,6 +51,7 @@
     const root = () => document.querySelector('dialog[open]') ?? document.body;
     const isDisabled = (element) => element.closest(':disabled, [aria-disabled=true]');
     const isHidden = (element) => element.closest('.off-screen, .sprite, .skip');
+    const isInert = (element) => element.closest('[inert]');
 
     function checkContrast() {
         const faults = new Map(), walker = document.createTreeWalker(root(), NodeFilter.SHOW_TEXT);
@@ -108,10 +109,9 @@
         return [...new Set(faults)];
     }
 
-    // A drawer covers the inert ones: nobody can use them until it is closed.
     function controls() {
-        return [...root().querySelectorAll(CONTROLS)].filter((element) => shown(element) && !isDisabled(element) && !isHidden(element) &&
-                                                                          !element.closest('[inert]') && element.getClientRects().length);
+        return [...root().querySelectorAll(CONTROLS)].filter((element) => shown(element) && !isDisabled(element) && !isInert(element) && !isHidden(element) &&
+                                                                          element.getClientRects().length);
     }
 
     // A smaller target is good as well if a circle of that size around its middle meets no other one.

@@ -1,6 +1,7 @@
 """The page for everyone: names and roles, the keyboard, the focus, contrast, sizes; in each state of the page."""
 import importlib.util
 import re
+import threading
 from pathlib import Path
 
 from playwright.sync_api import expect
@@ -204,6 +205,95 @@ def test_a_panel_gives_the_focus_back(browser, fake, size):
         visit.close_panel()
         expect(visit.button(name)).to_be_focused()
         expect(visit.button(name)).to_have_attribute("aria-expanded", "false")
+
+
+DRAWERS = (("History", "#history", 350), ("Chat settings", "#side", 8), ("Tree of branches", "#side", 8))     # and the shade's x
+
+
+def test_a_drawer_keeps_what_it_covers_out_of_reach(browser, fake):
+    """In a narrow window; Escape and a click beside the drawer close it."""
+    visit = browser.visit(fake, "phone")
+    visit.ask("Hi")
+    for name, panel, shade in DRAWERS:
+        drawer, button = visit.page.locator(panel), visit.button(name)
+        button.press("Enter")
+        expect(drawer).to_be_visible()
+        for key in ["Tab"] * 25 + ["Shift+Tab"] * 25:
+            visit.page.keyboard.press(key)
+            assert not visit.page.evaluate("document.activeElement.closest('#talk')"), "%s: %s went below it" % (name, key)
+        drawer.locator("button").first.focus()
+        visit.page.keyboard.press("Escape")
+        expect(drawer).to_be_hidden()
+        expect(button).to_be_focused()
+        button.click()
+        expect(drawer).to_be_visible()
+        visit.page.mouse.click(shade, 400)
+        expect(drawer).to_be_hidden()
+        expect(button).to_be_focused()
+        expect(button).to_have_attribute("aria-expanded", "false")
+    visit.ask("Ho")
+
+
+def test_a_press_that_begins_in_a_drawer_does_not_close_it(browser, fake):
+    visit = browser.visit(fake, (360, 740))
+    panel = visit.settings()
+    box = panel.get_by_role("textbox", name="System prompt").bounding_box()
+    visit.page.mouse.move(box["x"] + 60, box["y"] + 10)
+    visit.page.mouse.down()
+    visit.page.mouse.move(4, box["y"] + 10)
+    visit.page.mouse.up()
+    visit.drawn()
+    expect(panel).to_be_visible()
+
+
+def test_escape_closes_a_drawer_before_it_stops_an_answer(browser, fake):
+    done = threading.Event()
+
+    def answer(stream, body):
+        stream.delta(content="I begin")
+        done.wait(20)
+        stream.delta(content=" and end.")
+        stream.end()
+    fake.will(answer)
+    visit = browser.visit(fake, "phone")
+    visit.send("Hi")
+    visit.settings()
+    visit.page.keyboard.press("Escape")
+    expect(visit.page.locator("#side")).to_be_hidden()
+    done.set()
+    visit.whole()
+    expect(visit.last.locator(".body")).to_have_text("I begin and end.")
+
+
+def test_one_drawer_is_open_at_a_time_and_none_in_a_wide_window(browser, fake):
+    visit = browser.visit(fake)
+    history, side, talk = (visit.page.locator(name) for name in ("#history", "#side", "#talk"))
+
+    def look(width, *seen):
+        visit.page.set_viewport_size({"width": width, "height": 740})
+        for panel in (history, side):
+            expect(panel).to_be_visible(visible=panel in seen)
+        expect(talk).to_have_js_property("inert", width <= 860 and bool(seen))
+    look(1280, history)
+    look(860)
+    visit.settings()
+    look(860, side)
+    visit.page.keyboard.press("Alt+k")
+    look(860, history)
+    visit.page.keyboard.press("Alt+s")
+    look(360, side)
+    look(861, history, side)
+    visit.input.focus()
+    look(860, side)
+    assert visit.page.evaluate("!!document.activeElement.closest('#side')")
+    visit.page.keyboard.press("Alt+m")
+    expect(visit.input).to_be_focused()
+    look(860)
+    visit.history()
+    visit.page.get_by_role("link", name="Skip to the message").focus()
+    visit.page.keyboard.press("Enter")
+    expect(visit.input).to_be_focused()
+    look(860)
 
 
 def test_a_screen_reader_is_told_little_and_enough(browser, fake):
