@@ -156,6 +156,8 @@ void answer_chunk_read(const char *data, size_t bytes, struct answer_chunk *ret_
                 ret_chunk->done = true;
                 return;
         }
+        at = value_of(data, bytes, "\"choices\"");
+        ret_chunk->choices = at && *at == '[';
         at = value_of(data, bytes, "\"finish_reason\"");
         ret_chunk->finished = at && *at == '"';
         at = value_of(data, bytes, "\"usage\"");

@@ -26,6 +26,7 @@ int event_reader_take(struct event_reader *reader, const char *bytes, size_t cou
 void event_reader_deinit(struct event_reader *reader);
 
 struct answer_chunk {
+        bool choices;  /* it is of this API */
         bool done;     /* "[DONE]" */
         bool text;     /* it has text, reasoning, or a piece of a call */
         bool finished; /* it says why the answer ends */

@@ -147,46 +147,27 @@ static int write_raw(struct bench *bench, const struct report_run *run,
         return r;
 }
 
-static void name_run(const struct bench *bench, const struct load *load, const char *label,
-                     uint32_t server, uint32_t round, char to[96])
-{
-        char level[32], which[24] = "", number[24] = "";
-
-        if (load->rate > 0)
-                snprintf(level, sizeof(level), "%g/s", load->rate);
-        else if (load->times)
-                snprintf(level, sizeof(level), "trace");
-        else
-                snprintf(level, sizeof(level), "%u at a time", load->concurrency);
-        if (bench->report.server_count > 1)
-                snprintf(which, sizeof(which), "%c, ", 'A' + (int)server);
-        if (bench->plan.rounds > 1)
-                snprintf(number, sizeof(number), "round %u, ", round + 1);
-        snprintf(to, 96, "%s%s%s%s%s", number, which, label, *label ? ", " : "", level);
-}
-
-int bench_run(struct bench *bench, struct target *target, const struct load *load,
+int bench_run(struct bench *bench, struct target *target, const struct load *load, uint32_t level,
               const char *label, uint32_t server, uint32_t round)
 {
         struct report_run *run = report_add(&bench->report);
         struct load_result result = { .seconds = 0 };
-        char progress[96];
+        char name[RUN_NAME_MAX];
         int r;
 
-        name_run(bench, load, label, server, round, progress);
-        r = run ? load_run(load, &bench->plan.workload, target,
-                           isatty(STDERR_FILENO) ? progress : NULL, &result)
-                : -ENOMEM;
-        if (!r) {
-                snprintf(run->label, sizeof(run->label), "%s", label);
-                run->server = server;
-                run->round = round;
-                run->concurrency = load->concurrency;
-                run->rate = load->rate;
+        if (!run)
+                return out_of_memory();
+        snprintf(run->label, sizeof(run->label), "%s", label);
+        run->server = server;
+        run->round = round;
+        run->concurrency = level;
+        run->rate = load->rate;
+        report_run_name(&bench->report, run, name);
+        r = load_run(load, &bench->plan.workload, target, isatty(STDERR_FILENO) ? name : NULL,
+                     &result);
+        if (!r)
                 r = figures_of(&result, &bench->report.slo, &run->figures);
-        }
-        if (!*bench->report.why)
-                memcpy(bench->report.why, result.samples.why, sizeof(bench->report.why));
+        memcpy(run->why, result.samples.why, sizeof(run->why));
         r = r ? out_of_memory() : write_raw(bench, run, &result.samples);
         load_result_deinit(&result);
         return r;
@@ -286,8 +267,8 @@ static int run_rounds(struct bench *bench)
                                 uint32_t server = (k + round) % servers;
                                 struct load load = plan_load(&bench->plan, level, round);
 
-                                r = bench_run(bench, bench->targets[server], &load, "", server,
-                                              round);
+                                r = bench_run(bench, bench->targets[server], &load,
+                                              load.concurrency, "", server, round);
                         }
         return r;
 }

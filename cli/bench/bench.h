@@ -19,8 +19,8 @@ struct bench {
 
 /* These return 0 or an exit status, after a message. */
 int bench_begin(struct bench *bench); /* an empty report; opens the files */
-/* Runs a load, and adds the run to the report. */
-int bench_run(struct bench *bench, struct target *target, const struct load *load,
+/* Runs a load, and adds the run to the report.  `level`: its concurrency, or the batch's size. */
+int bench_run(struct bench *bench, struct target *target, const struct load *load, uint32_t level,
               const char *label, uint32_t server, uint32_t round);
 /* Prints the report and writes its files.  Also CLI_FAILED if a request failed. */
 int bench_finish(struct bench *bench);

@@ -108,13 +108,13 @@ static int start(struct bench *bench, const struct flags *flags, struct server *
 
 /* Starts a daemon, runs the load, stops the daemon. */
 static int run(struct bench *bench, const struct flags *flags, const struct load *load,
-               const char *label, uint32_t round)
+               uint32_t level, const char *label, uint32_t round)
 {
         struct server server;
         int r = start(bench, flags, &server);
 
         if (!r)
-                r = bench_run(bench, server.target, load, label, 0, round);
+                r = bench_run(bench, server.target, load, level, label, 0, round);
         stop(&server);
         return r;
 }
@@ -129,21 +129,14 @@ static int run_batch_size(struct bench *bench, uint32_t level, uint32_t round)
 {
         struct load load = plan_load(&bench->plan, level, round);
         uint32_t slots = load.concurrency;
-        struct report_run *last;
         struct flags flags;
-        int r;
 
         make_flags(&flags, slots > 1024 ? 1024 : slots, NULL, 0);
         if (!bench->plan.load.requests && !load.seconds)
                 load.requests = slots * BATCHES_EACH < 8 ? 8 : slots * BATCHES_EACH;
         if (!load.seconds)
                 load.concurrency = load.requests;
-        r = run(bench, &flags, &load, "", round);
-        if (r)
-                return r;
-        last = &bench->report.runs[bench->report.count - 1];
-        last->concurrency = slots;
-        return 0;
+        return run(bench, &flags, &load, slots, "", round);
 }
 
 static int run_batch_sizes(struct bench *bench)
@@ -216,7 +209,7 @@ static int run_policies(struct bench *bench, uint32_t batch, double rate, uint32
                 uint32_t policy = (i + round) % 3;
 
                 make_flags(&flags, batch, policies[policy], window);
-                r = run(bench, &flags, &load, policies[policy], round);
+                r = run(bench, &flags, &load, 0, policies[policy], round);
         }
         return r;
 }

@@ -63,13 +63,19 @@ static void put_run(struct json_builder *to, const struct report *report,
         for (uint32_t i = 0; i < figures->error_count; i++)
                 json_put_key_uint(to, figures->errors[i].name, figures->errors[i].count);
         json_put_object_end(to);
+        if (*run->why)
+                json_put_key_word(to, "first_error", run->why);
+        json_put_key_uint(to, "shorter", figures->shorter);
+        json_put_key_uint(to, "without_usage", figures->untold);
         put_key_float(to, "seconds", figures->seconds);
         json_put_key_uint(to, "most_in_flight", figures->most_in_flight);
-        json_put_key_uint(to, "input_tokens", figures->input_tokens);
         json_put_key_uint(to, "output_tokens", figures->output_tokens);
-        json_put_key_uint(to, "cached_tokens", figures->cached_tokens);
+        if (!figures->untold) {
+                json_put_key_uint(to, "input_tokens", figures->input_tokens);
+                json_put_key_uint(to, "cached_tokens", figures->cached_tokens);
+                put_key_float(to, "input_tokens_per_second", figures->input_s);
+        }
         put_key_float(to, "requests_per_second", figures->requests_s);
-        put_key_float(to, "input_tokens_per_second", figures->input_s);
         put_key_float(to, "output_tokens_per_second", figures->output_s);
         put_key_float(to, "good_requests_per_second", figures->good_s);
         put_key_float(to, "good_output_tokens_per_second", figures->good_output_s);
@@ -105,6 +111,8 @@ static void put_server(struct json_builder *to, const struct target_facts *facts
         json_put_key_word(to, "digest", facts->digest);
         json_put_key_uint(to, "parameters", facts->parameters);
         json_put_key_uint(to, "context", facts->context);
+        if (*facts->note)
+                json_put_key_word(to, "note", facts->note);
         json_put_object_end(to);
 }
 
@@ -172,8 +180,6 @@ int report_json(const struct report *report, struct bytes *to)
         json_put_key_word(&json, "load", report->load);
         json_put_key_uint(&json, "seed", report->seed);
         put_slo(&json, &report->slo);
-        if (*report->why)
-                json_put_key_word(&json, "first_error", report->why);
         json_put_key(&json, "runs");
         json_put_array(&json);
         for (uint32_t i = 0; i < report->count; i++)
@@ -203,10 +209,12 @@ static int put_field(struct bytes *to, const char *text)
 
 static int put_csv_head(struct bytes *to)
 {
-        int r = put(to, "server,address,model,batching,round,concurrency,rate,answered,failed,"
-                        "not_sent,seconds,input_tokens,output_tokens,cached_tokens,"
-                        "requests_per_second,input_tokens_per_second,output_tokens_per_second,"
-                        "good_requests_per_second,good_share,own_cpu_percent");
+        int r = put(
+                to,
+                "server,address,model,batching,round,concurrency,rate,answered,failed,"
+                "not_sent,shorter,without_usage,seconds,input_tokens,output_tokens,cached_tokens,"
+                "requests_per_second,input_tokens_per_second,output_tokens_per_second,"
+                "good_requests_per_second,good_share,own_cpu_percent");
 
         for (enum spread s = 0; s < SPREADS && !r; s++) {
                 const char *name = spread_names[s];
@@ -231,10 +239,10 @@ static int put_csv_row(const struct report *report, const struct report_run *run
         if (!r)
                 r = put_field(to, run->label);
         if (!r)
-                r = put(to, ",%u,%u,%.17g,%u,%u,%u,%.17g,%llu,%llu,%llu", run->round + 1,
-                        run->concurrency, run->rate, f->answers, f->failed, f->unsent, f->seconds,
-                        (unsigned long long)f->input_tokens, (unsigned long long)f->output_tokens,
-                        (unsigned long long)f->cached_tokens);
+                r = put(to, ",%u,%u,%.17g,%u,%u,%u,%u,%u,%.17g,%llu,%llu,%llu", run->round + 1,
+                        run->concurrency, run->rate, f->answers, f->failed, f->unsent, f->shorter,
+                        f->untold, f->seconds, (unsigned long long)f->input_tokens,
+                        (unsigned long long)f->output_tokens, (unsigned long long)f->cached_tokens);
         if (!r)
                 r = put(to, ",%.17g,%.17g,%.17g,%.17g,%.17g,%.17g", f->requests_s, f->input_s,
                         f->output_s, f->good_s, f->good_share, f->own_cpu);
@@ -267,9 +275,11 @@ static void put_sample(struct json_builder *to, const struct sample *sample)
         put_key_float(to, "due_s", sample->due);
         put_key_float(to, "sent_s", sample->sent);
         put_key_float(to, "ended_s", sample->ended);
-        json_put_key_uint(to, "input_tokens", sample->input);
         json_put_key_uint(to, "output_tokens", sample->output);
-        json_put_key_uint(to, "cached_tokens", sample->cached);
+        if (sample->has_usage) {
+                json_put_key_uint(to, "input_tokens", sample->input);
+                json_put_key_uint(to, "cached_tokens", sample->cached);
+        }
         if (*sample->error)
                 json_put_key_word(to, "error", sample->error);
         for (enum spread s = 0; s < SPREADS; s++) {

@@ -20,28 +20,35 @@ const char *const spread_titles[SPREADS] = {
         [LATE] = "sent late by",
 };
 
-#define AT(member) offsetof(struct figures, member)
+#define AT(member)          offsetof(struct figures, member)
+#define OF(spread, number)  AT(spreads[spread].number), true, NEEDS_SAMPLES, spread
+#define RATE(member, needs) AT(member), false, needs, SPREADS
 
 const struct metric metrics[] = {
-        { "requests_per_second", "req/s", AT(requests_s), false },
-        { "input_tokens_per_second", "in tok/s", AT(input_s), false },
-        { "output_tokens_per_second", "out tok/s", AT(output_s), false },
-        { "ttft_p50_ms", "TTFT p50", AT(spreads[TTFT].p50), true },
-        { "ttft_p99_ms", "TTFT p99", AT(spreads[TTFT].p99), true },
-        { "tpot_p50_ms", "TPOT p50", AT(spreads[TPOT].p50), true },
-        { "tpot_p99_ms", "TPOT p99", AT(spreads[TPOT].p99), true },
-        { "itl_p99_ms", "ITL p99", AT(spreads[ITL].p99), true },
-        { "e2e_p50_ms", "E2E p50", AT(spreads[E2E].p50), true },
-        { "e2e_p99_ms", "E2E p99", AT(spreads[E2E].p99), true },
-        { "good_requests_per_second", "good/s", AT(good_s), false },
-        { "cached_percent", "cached %", AT(cached_percent), false },
-        { "own_cpu_percent", "own CPU %", AT(own_cpu), true },
+        { "requests_per_second", "req/s", RATE(requests_s, NEEDS_NOTHING) },
+        { "input_tokens_per_second", "in tok/s", RATE(input_s, NEEDS_USAGE) },
+        { "output_tokens_per_second", "out tok/s", RATE(output_s, NEEDS_NOTHING) },
+        { "ttft_p50_ms", "TTFT p50", OF(TTFT, p50) },
+        { "ttft_p99_ms", "TTFT p99", OF(TTFT, p99) },
+        { "tpot_p50_ms", "TPOT p50", OF(TPOT, p50) },
+        { "tpot_p99_ms", "TPOT p99", OF(TPOT, p99) },
+        { "itl_p99_ms", "ITL p99", OF(ITL, p99) },
+        { "e2e_p50_ms", "E2E p50", OF(E2E, p50) },
+        { "e2e_p99_ms", "E2E p99", OF(E2E, p99) },
+        { "good_requests_per_second", "good/s", RATE(good_s, NEEDS_NOTHING) },
+        { "cached_percent", "cached %", RATE(cached_percent, NEEDS_USAGE) },
+        { "own_cpu_percent", "own CPU %", AT(own_cpu), true, NEEDS_NOTHING, SPREADS },
 };
 const size_t metric_count = sizeof(metrics) / sizeof(*metrics);
 
-double metric_of(const struct figures *figures, const struct metric *metric)
+bool metric_of(const struct figures *figures, const struct metric *metric, double *ret_value)
 {
-        return *(const double *)(const void *)((const char *)figures + metric->offset);
+        if (metric->needs == NEEDS_USAGE && (figures->untold || !figures->answers))
+                return false;
+        if (metric->needs == NEEDS_SAMPLES && !figures->spreads[metric->spread].count)
+                return false;
+        *ret_value = *(const double *)(const void *)((const char *)figures + metric->offset);
+        return true;
 }
 
 const struct metric *metric_find(const char *name)
@@ -73,7 +80,7 @@ bool sample_value(const struct sample *sample, enum spread spread, double *ret_m
                 return sample->pieces;
         case TPOT:
                 *ret_ms = sample->output > 1
-                                  ? (sample->last - sample->first) * 1e3 / (sample->output - 1)
+                                  ? (sample->ended - sample->first) * 1e3 / (sample->output - 1)
                                   : 0;
                 return sample->pieces && sample->output > 1;
         case E2E:
@@ -134,6 +141,8 @@ static void add_up(const struct load_result *result, const struct slo *slo, stru
                         continue;
                 }
                 figures->answers++;
+                figures->shorter += sample->output < sample->wanted_output;
+                figures->untold += !sample->has_usage;
                 figures->input_tokens += sample->input;
                 figures->output_tokens += sample->output;
                 figures->cached_tokens += sample->cached;

@@ -2,7 +2,8 @@
  * The figures of one run, made of its samples.  Times are milliseconds.  Pure functions.
  *
  *      ttft        time to first token: from the time at which the request was due
- *      tpot        time per output token behind the first: (last - first) / (tokens - 1)
+ *      tpot        time per output token behind the first: (end - first) / (tokens - 1).  The end
+ *                  and not the last piece, because the token that ends an answer has no text
  *      itl         inter-token latency: between two events with tokens, of all answers together
  *      e2e         end to end: from the time at which the request was due to the end of the answer
  *      ttft_sent   the same from the time at which the request was really sent;
@@ -42,10 +43,12 @@ struct figure_error {
 
 struct figures {
         uint32_t answers, failed, unsent, most_in_flight;
+        uint32_t shorter; /* answers, than the request demanded */
+        uint32_t untold;  /* answers without usage: their pieces count as tokens */
         struct figure_error errors[FIGURE_ERRORS_MAX]; /* the last one counts all others, too */
         uint32_t error_count;
         double seconds;
-        uint64_t input_tokens, output_tokens, cached_tokens;
+        uint64_t input_tokens, output_tokens, cached_tokens; /* of the answers with usage */
         /* A second. */
         double requests_s, input_s, output_s;
         /* Answers within the target, and their share of all requests; without a target, all. */
@@ -64,15 +67,20 @@ int figures_of(const struct load_result *result, const struct slo *slo,
 bool sample_value(const struct sample *sample, enum spread spread, double *ret_ms);
 bool sample_is_good(const struct sample *sample, const struct slo *slo);
 
+enum metric_needs { NEEDS_NOTHING, NEEDS_USAGE, NEEDS_SAMPLES };
+
 /* One number of the figures, for tables: its name in files, its title, and where it is. */
 struct metric {
         const char *name, *title;
         size_t offset; /* a double in struct figures */
         bool less;     /* less is better */
+        enum metric_needs needs;
+        enum spread spread; /* of which it needs a sample */
 };
 extern const struct metric metrics[];
 extern const size_t metric_count;
-double metric_of(const struct figures *figures, const struct metric *metric);
+/* False: the run has no such value, because no answer came or the server told no usage. */
+bool metric_of(const struct figures *figures, const struct metric *metric, double *ret_value);
 const struct metric *metric_find(const char *name); /* it must exist */
 
 #endif

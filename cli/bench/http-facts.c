@@ -100,6 +100,8 @@ static void read_model(const struct json_document *json, uint32_t at, struct tar
 
         copy(json, at, "id", facts->model, sizeof(facts->model));
         copy(json, meta, "quantization", facts->quantisation, sizeof(facts->quantisation));
+        if (!*facts->quantisation)
+                copy(json, meta, "ftype", facts->quantisation, sizeof(facts->quantisation));
         copy(json, meta, "digest", facts->digest, sizeof(facts->digest));
         if (!*facts->server)
                 copy(json, at, "owned_by", facts->server, sizeof(facts->server));
@@ -142,11 +144,11 @@ static int read_models(const struct look *look, const char *model, struct target
         return -ENODATA;
 }
 
-static const char *advice(int status)
+static const char *advice(int status, bool key)
 {
-        return status == 401 || status == 403 ? ": give a key with --key-file"
-               : status == 404                ? ": is the URL one like http://host:port/v1?"
-                                              : "";
+        if (status == 401 || status == 403)
+                return key ? ": it refuses the key of --key-file" : ": give a key with --key-file";
+        return status == 404 ? ": is the URL one like http://host:port/v1?" : "";
 }
 
 /* Appends the version to the server's name. */
@@ -192,11 +194,12 @@ int http_facts_read(struct web *web, const char *base, const char *authorization
         if (!r && look.status == 200) {
                 r = read_models(&look, model, facts, why, why_bytes);
         } else if (r || !look.status) {
-                snprintf(why, why_bytes, "%s: %s", base, r ? strerror(-r) : look.why);
+                snprintf(why, why_bytes, "%.80s: %s; does a server run there?", base,
+                         r ? strerror(-r) : look.why);
                 r = -ECONNREFUSED;
         } else {
                 snprintf(why, why_bytes, "%.160s answers with the status %d%s", url, look.status,
-                         advice(look.status));
+                         advice(look.status, *authorization));
                 r = -EPROTO;
         }
         bytes_deinit(&look.body);

@@ -301,10 +301,11 @@ static void draw_line(struct picture *p, const struct panel *panel, const struct
 {
         const struct report_run *runs[LEVELS_MAX];
         struct range ranges[LEVELS_MAX];
-        uint32_t count = find_levels(p->report, line, runs);
+        uint32_t found = find_levels(p->report, line, runs), count = 0;
 
-        for (uint32_t i = 0; i < count; i++)
-                ranges[i] = report_range(p->report, runs[i], metric);
+        for (uint32_t i = 0; i < found; i++)
+                if (report_range(p->report, runs[i], metric, &ranges[count]))
+                        runs[count++] = runs[i];
         draw(p, "<g class=\"%s\">\n", look->name);
         if (p->report->rounds > 1)
                 draw_band(p, panel, runs, ranges, count);
@@ -348,8 +349,12 @@ static struct scale metric_scale(const struct report *report, const struct metri
 {
         double most = 0;
 
-        for (uint32_t i = 0; i < report->count; i++)
-                most = fmax(most, metric_of(&report->runs[i].figures, metric));
+        for (uint32_t i = 0; i < report->count; i++) {
+                double value;
+
+                if (metric_of(&report->runs[i].figures, metric, &value))
+                        most = fmax(most, value);
+        }
         return linear_scale(most);
 }
 

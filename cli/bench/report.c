@@ -34,6 +34,28 @@ double report_level(const struct report *report, const struct report_run *run)
         return report->by_rate ? run->rate : run->concurrency;
 }
 
+const char *report_run_name(const struct report *report, const struct report_run *run,
+                            char to[RUN_NAME_MAX])
+{
+        char level[40], which[24] = "", number[24] = "";
+
+        if (run->rate > 0)
+                snprintf(level, sizeof(level), "%g/s", run->rate);
+        else if (report->batches)
+                snprintf(level, sizeof(level), "batch %u", run->concurrency);
+        else if (run->concurrency)
+                snprintf(level, sizeof(level), "%u at a time", run->concurrency);
+        else
+                snprintf(level, sizeof(level), "trace");
+        if (report->server_count > 1)
+                snprintf(which, sizeof(which), "%c, ", 'A' + (int)run->server);
+        if (report->rounds > 1)
+                snprintf(number, sizeof(number), "round %u, ", run->round + 1);
+        snprintf(to, RUN_NAME_MAX, "%s%s%s%s%s", number, which, run->label, *run->label ? ", " : "",
+                 level);
+        return to;
+}
+
 bool report_same_group(const struct report *report, const struct report_run *a,
                        const struct report_run *b)
 {
@@ -58,25 +80,26 @@ const struct report_run *report_group(const struct report *report, uint32_t *at)
         return NULL;
 }
 
-static struct range range_of(double *values, size_t count)
+static bool range_of(double *values, size_t count, struct range *ret_range)
 {
         struct numbers numbers = numbers_of(values, count);
 
-        return (struct range){ .median = numbers.p50,
-                               .least = numbers.least,
-                               .most = numbers.most };
+        *ret_range = (struct range){ .median = numbers.p50,
+                                     .least = numbers.least,
+                                     .most = numbers.most };
+        return count;
 }
 
-struct range report_range(const struct report *report, const struct report_run *group,
-                          const struct metric *metric)
+bool report_range(const struct report *report, const struct report_run *group,
+                  const struct metric *metric, struct range *ret_range)
 {
         double values[ROUNDS_MAX];
         size_t count = 0;
 
         for (uint32_t i = 0; i < report->count && count < ROUNDS_MAX; i++)
                 if (report_same_group(report, &report->runs[i], group))
-                        values[count++] = metric_of(&report->runs[i].figures, metric);
-        return range_of(values, count);
+                        count += metric_of(&report->runs[i].figures, metric, &values[count]);
+        return range_of(values, count, ret_range);
 }
 
 static const struct report_run *find_other(const struct report *report,
@@ -100,18 +123,16 @@ bool report_ratio(const struct report *report, const struct report_run *group,
 
         for (uint32_t i = 0; i < report->count && count < ROUNDS_MAX; i++) {
                 const struct report_run *run = &report->runs[i], *other;
-                double below;
+                double above, below;
 
                 if (!report_same_group(report, run, group))
                         continue;
                 other = find_other(report, run);
-                below = other ? metric_of(&other->figures, metric) : 0;
-                if (!(below > 0))
-                        return false;
-                values[count++] = metric_of(&run->figures, metric) / below;
+                if (other && metric_of(&run->figures, metric, &above) &&
+                    metric_of(&other->figures, metric, &below) && below > 0)
+                        values[count++] = above / below;
         }
-        *ret_range = range_of(values, count);
-        return count;
+        return range_of(values, count, ret_range);
 }
 
 int put(struct bytes *to, const char *format, ...)

@@ -20,6 +20,7 @@ struct report_run {
         uint32_t server, round;
         uint32_t concurrency; /* 0: no limit */
         double rate;          /* 0: none */
+        char why[256];        /* the words of the first error */
         struct figures figures;
 };
 
@@ -33,7 +34,6 @@ struct report {
         bool batches;              /* the concurrency is also the size of the batch */
         struct slo slo;
         uint64_t seed;
-        char why[256]; /* the words of the first error */
         struct report_run *runs;
         uint32_t count, size;
 };
@@ -44,6 +44,11 @@ void report_deinit(struct report *report);
 
 /* The level of a run: its rate, or its concurrency. */
 double report_level(const struct report *report, const struct report_run *run);
+
+/* What tells a run from the others: "round 2, B, 8 at a time". */
+#define RUN_NAME_MAX 112
+const char *report_run_name(const struct report *report, const struct report_run *run,
+                            char to[RUN_NAME_MAX]);
 
 /*
  * Walks over the groups of runs that differ only in their round: *at begins with 0 and is the next
@@ -56,12 +61,12 @@ bool report_same_group(const struct report *report, const struct report_run *a,
 struct range {
         double median, least, most;
 };
-/* A metric over the rounds of a group. */
-struct range report_range(const struct report *report, const struct report_run *group,
-                          const struct metric *metric);
+/* A metric over the rounds of a group that have it; false: none has. */
+bool report_range(const struct report *report, const struct report_run *group,
+                  const struct metric *metric, struct range *ret_range);
 /*
- * The ratio of the first server to the second in each round; false: a round of the second is
- * missing, or has the value 0.
+ * The ratio of the first server to the second, over the rounds in which both have the metric, and
+ * the second not 0; false: there is no such round.
  */
 bool report_ratio(const struct report *report, const struct report_run *group,
                   const struct metric *metric, struct range *ret_range);

@@ -14,11 +14,12 @@
 struct sample {
         uint32_t number;
         double due, sent;
-        double first, last;                   /* tokens; both 0: none has come */
-        double ended;                         /* the answer was complete, or the request failed */
-        uint32_t input, output, cached;       /* tokens, as the server counts them */
-        uint32_t wanted_input, wanted_output; /* 0: not known */
-        uint32_t pieces;                      /* events with tokens */
+        double first, last; /* tokens; both 0: none has come */
+        double ended;       /* the answer was complete, or the request failed */
+        bool has_usage;
+        uint32_t input, output, cached; /* tokens, as the server counts them */
+        uint32_t wanted_output;         /* 0: any; the model may end the answer */
+        uint32_t pieces;                /* events with tokens */
         /* The times between them: pieces - 1. */
         double *gaps;
         uint32_t gap_size;

@@ -52,7 +52,7 @@ static int put_server(const struct report *report, uint32_t which, struct bytes 
                 r = put(to, "model      %s%s%s%s%s%s%s\n", name, facts->model,
                         *facts->quantisation ? ", " : "", facts->quantisation, parameters,
                         *facts->backend ? ", backend " : "", facts->backend);
-        return r;
+        return r || !*facts->note ? r : put(to, "note       %s%s\n", name, facts->note);
 }
 
 static int put_head(const struct report *report, struct bytes *to)
@@ -70,22 +70,71 @@ static int put_head(const struct report *report, struct bytes *to)
         return r ? r : put(to, "workload   %s\nload       %s\n", report->workload, report->load);
 }
 
-static int put_errors(const struct report *report, const struct figures *figures, struct bytes *to)
+/* ---- what went wrong in a run ---- */
+
+static int put_errors(const struct report_run *run, const char *name, struct bytes *to)
 {
-        int r = 0;
+        const struct figures *figures = &run->figures;
+        int r = figures->error_count ? put(to, "errors     %s", name) : 0;
 
         for (uint32_t i = 0; i < figures->error_count && !r; i++)
-                r = put(to, "%s%s: %u", i ? ", " : "errors     ", figures->errors[i].name,
+                r = put(to, "%s%s: %u", i ? ", " : "", figures->errors[i].name,
                         figures->errors[i].count);
         if (!r && figures->error_count)
-                r = put(to, "%s%s\n", *report->why ? "; the first: " : "", report->why);
+                r = put(to, "%s%s\n", *run->why ? "; the first: " : "", run->why);
+        return r;
+}
+
+/* All that makes its figures doubtful. */
+static int put_doubts(const struct report *report, const struct report_run *run, struct bytes *to)
+{
+        const struct figures *figures = &run->figures;
+        char which[RUN_NAME_MAX], name[RUN_NAME_MAX + 2] = "";
+        int r;
+
+        if (report->count > 1)
+                snprintf(name, sizeof(name), "%s: ", report_run_name(report, run, which));
+        r = put_errors(run, name, to);
+        if (!r && report->count > 1 && figures->unsent)
+                r = put(to, "not sent   %s%u request%s\n", name, figures->unsent,
+                        figures->unsent == 1 ? "" : "s");
+        if (!r && figures->shorter)
+                r = put(to, "shorter    %s%u of %u answers have fewer tokens than asked for\n",
+                        name, figures->shorter, figures->answers);
+        if (!r && figures->untold)
+                r = put(to,
+                        "no usage   %s%u of %u answers came without a count of tokens: a piece "
+                        "counts as one, and those of prompts are not known\n",
+                        name, figures->untold, figures->answers);
+        return r;
+}
+
+static int put_all_doubts(const struct report *report, struct bytes *to)
+{
+        size_t before = to->count;
+        int r = put(to, "\n");
+
+        for (uint32_t i = 0; i < report->count && !r; i++)
+                r = put_doubts(report, &report->runs[i], to);
+        if (to->count == before + 1)
+                to->count = before;
         return r;
 }
 
 /* ---- one run ---- */
 
-static int put_counts(const struct report *report, const struct figures *figures, struct bytes *to)
+static int put_prompts(const struct figures *figures, struct bytes *to)
 {
+        if (figures->untold)
+                return 0;
+        return put(to, "cached     %llu of %llu tokens of prompts (%.1f %%)\n",
+                   (unsigned long long)figures->cached_tokens,
+                   (unsigned long long)figures->input_tokens, figures->cached_percent);
+}
+
+static int put_counts(const struct report *report, const struct report_run *run, struct bytes *to)
+{
+        const struct figures *figures = &run->figures;
         char a[32], b[32], c[32];
         int r;
 
@@ -96,15 +145,14 @@ static int put_counts(const struct report *report, const struct figures *figures
                 r = put(to, ", in %s s; up to %u at a time\n", brief(figures->seconds, a),
                         figures->most_in_flight);
         if (!r)
-                r = put_errors(report, figures, to);
+                r = put_doubts(report, run, to);
         if (!r)
                 r = put(to, "a second   %s requests, %s tokens of prompts, %s tokens of answers\n",
-                        brief(figures->requests_s, a), brief(figures->input_s, b),
+                        brief(figures->requests_s, a),
+                        figures->untold ? "?" : brief(figures->input_s, b),
                         brief(figures->output_s, c));
         if (!r)
-                r = put(to, "cached     %llu of %llu tokens of prompts (%.1f %%)\n",
-                        (unsigned long long)figures->cached_tokens,
-                        (unsigned long long)figures->input_tokens, figures->cached_percent);
+                r = put_prompts(figures, to);
         if (!r && slo_given(&report->slo))
                 r = put(to,
                         "goodput    %s requests and %s tokens a second; %.1f %% of the "
@@ -156,23 +204,33 @@ static const char *level_of(const struct report *report, const struct report_run
         return to;
 }
 
+/* The requests of a group that have no answer. */
+static uint32_t missing(const struct report *report, const struct report_run *group)
+{
+        uint32_t count = 0;
+
+        for (uint32_t i = 0; i < report->count; i++)
+                if (report_same_group(report, &report->runs[i], group))
+                        count += report->runs[i].figures.failed + report->runs[i].figures.unsent;
+        return count;
+}
+
 static int put_row(const struct report *report, const struct report_run *run, bool labels,
                    struct bytes *to)
 {
-        uint32_t failed = 0;
+        struct range range;
         char text[32];
         int r = labels ? put(to, "%-12s ", run->label) : 0;
 
-        for (uint32_t i = 0; i < report->count; i++)
-                if (report_same_group(report, &report->runs[i], run))
-                        failed += report->runs[i].figures.failed;
         if (!r)
-                r = put(to, "%14s %6u", level_of(report, run, text), failed);
+                r = put(to, "%14s %6u", level_of(report, run, text), missing(report, run));
         for (size_t i = 0; i < metric_count && !r; i++) {
                 if (!strcmp(metrics[i].name, "good_requests_per_second") &&
                     !slo_given(&report->slo))
                         continue;
-                r = put(to, " %9s", brief(report_range(report, run, &metrics[i]).median, text));
+                r = put(to, " %9s",
+                        report_range(report, run, &metrics[i], &range) ? brief(range.median, text)
+                                                                       : "-");
         }
         return r ? r : put(to, "\n");
 }
@@ -192,8 +250,8 @@ static int put_rows(const struct report *report, struct bytes *to)
                 r = put(to, "\n");
         while (!r && (run = report_group(report, &at)))
                 r = put_row(report, run, labels, to);
-        for (uint32_t i = 0; i < report->count && !r; i++)
-                r = put_errors(report, &report->runs[i].figures, to);
+        if (!r)
+                r = put_all_doubts(report, to);
         return r ? r
                  : put(to, "\nTimes are milliseconds%s.\n",
                        report->rounds > 1 ? "; medians of the rounds" : "");
@@ -205,21 +263,26 @@ static int put_pair(const struct report *report, const struct report_run *run, s
 {
         struct report_run other = *run;
         char a[112], b[112], c[112];
+        uint32_t lost_a, lost_b;
         int r;
 
         other.server = 1;
         r = put(to, "\n%s %s\n%-10s %26s %26s %22s\n", level_title(report),
                 level_of(report, run, a), "", "A", "B", "A/B");
+        lost_a = missing(report, run);
+        lost_b = missing(report, &other);
+        if (!r && (lost_a || lost_b))
+                r = put(to, "%-10s %26u %26u %22s\n", "failed", lost_a, lost_b, "");
         for (size_t i = 0; i < metric_count && !r; i++) {
                 const struct metric *metric = &metrics[i];
-                struct range ratio;
+                struct range range;
 
                 if (!strcmp(metric->name, "good_requests_per_second") && !slo_given(&report->slo))
                         continue;
                 r = put(to, "%-10s %26s %26s %22s\n", metric->title,
-                        brief_range(report_range(report, run, metric), a),
-                        brief_range(report_range(report, &other, metric), b),
-                        report_ratio(report, run, metric, &ratio) ? brief_range(ratio, c) : "-");
+                        report_range(report, run, metric, &range) ? brief_range(range, a) : "-",
+                        report_range(report, &other, metric, &range) ? brief_range(range, b) : "-",
+                        report_ratio(report, run, metric, &range) ? brief_range(range, c) : "-");
         }
         return r;
 }
@@ -233,8 +296,8 @@ static int put_pairs(const struct report *report, struct bytes *to)
         while (!r && (run = report_group(report, &at)))
                 if (!run->server)
                         r = put_pair(report, run, to);
-        for (uint32_t i = 0; i < report->count && !r; i++)
-                r = put_errors(report, &report->runs[i].figures, to);
+        if (!r)
+                r = put_all_doubts(report, to);
         return r ? r
                  : put(to,
                        "\nMedians of %u rounds in turns, with the least and the most; "
@@ -252,6 +315,6 @@ int report_table(const struct report *report, struct bytes *to)
                 return put_pairs(report, to);
         if (report->count > 1)
                 return put_rows(report, to);
-        r = put_counts(report, &report->runs[0].figures, to);
+        r = put_counts(report, &report->runs[0], to);
         return r ? r : put_spreads(report, &report->runs[0].figures, to);
 }

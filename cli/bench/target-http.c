@@ -148,11 +148,12 @@ static int on_event(void *arg, const char *data, size_t bytes)
 
         answer_chunk_read(data, bytes, &chunk);
         if (chunk.has_usage) {
+                flight->sample->has_usage = true;
                 flight->sample->input = chunk.input;
                 flight->sample->output = chunk.output;
                 flight->sample->cached = chunk.cached;
         }
-        flight->end.has_usage = flight->end.has_usage || chunk.has_usage;
+        flight->end.choices = flight->end.choices || chunk.choices;
         flight->end.done = flight->end.done || chunk.done;
         flight->end.finished = flight->end.finished || chunk.finished;
         if (*chunk.error && !*flight->end.error) {
@@ -176,17 +177,27 @@ static bool on_data(void *arg, const void *bytes, size_t count)
         return !flight->result;
 }
 
+static void judge_refusal(struct flight *flight, char name[32])
+{
+        struct http_target *t = flight->of;
+        bool none = flight->status == 404 || flight->status == 405 || flight->status == 501;
+        struct answer_chunk refusal;
+
+        answer_refusal_read(flight->body.at ? flight->body.at : "", flight->body.count, &refusal);
+        snprintf(name, 32, "http %d", flight->status);
+        snprintf(t->target.why, sizeof(t->target.why), "%s%s", refusal.why,
+                 !none     ? ""
+                 : t->chat ? " (if the server has no /chat/completions: --api completions)"
+                           : " (if the server has no /completions: --api chat)");
+}
+
 /* The name of what went wrong; "": nothing. */
 static const char *judge(struct flight *flight, enum web_end end, const char *why, char name[32])
 {
         struct target *target = &flight->of->target;
-        struct answer_chunk refusal;
 
         if (flight->status && flight->status / 100 != 2) {
-                answer_refusal_read(flight->body.at ? flight->body.at : "", flight->body.count,
-                                    &refusal);
-                snprintf(name, 32, "http %d", flight->status);
-                snprintf(target->why, sizeof(target->why), "%s", refusal.why);
+                judge_refusal(flight, name);
         } else if (*flight->end.error) {
                 snprintf(name, 32, "%s", flight->end.error);
                 snprintf(target->why, sizeof(target->why), "%s", flight->end.why);
@@ -194,6 +205,11 @@ static const char *judge(struct flight *flight, enum web_end end, const char *wh
                 snprintf(name, 32, "%s", "bad answer");
                 snprintf(target->why, sizeof(target->why), "an event is longer than %u bytes",
                          EVENT_BYTES_MAX);
+        } else if (end == WEB_GOOD && !flight->end.choices) {
+                snprintf(name, 32, "%s", "bad answer");
+                snprintf(target->why, sizeof(target->why),
+                         "the answer has no choices: is the URL that of an API of OpenAI, which "
+                         "mostly ends with /v1?");
         } else if (end != WEB_GOOD || !(flight->end.done || flight->end.finished)) {
                 snprintf(name, 32, "%s", flight->status ? "cut" : "lost");
                 snprintf(target->why, sizeof(target->why), "%s",
@@ -215,7 +231,7 @@ static void on_end(void *arg, enum web_end end, const char *why)
                 t->result = -ENOMEM;
         judge(flight, end, why, name);
         /* A server that does not tell the usage: a piece is a token, nearly always. */
-        if (!flight->end.has_usage)
+        if (!sample->has_usage)
                 sample->output = sample->pieces;
         drop(flight);
         target_end(&t->target, sample, name);
@@ -381,9 +397,9 @@ static int probe(struct http_target *t, uint32_t count, double *ret_tokens, char
                 r = target_wait(&t->target, 1);
         workload_deinit(&workload);
         free(sample.gaps);
-        *ret_tokens = sample.input;
+        *ret_tokens = sample.has_usage ? sample.input : 0;
         if (!r && *sample.error) {
-                snprintf(why, why_bytes, "the first request failed: %.160s (%s)", t->target.why,
+                snprintf(why, why_bytes, "the first request failed: %.200s (%s)", t->target.why,
                          sample.error);
                 return -EREMOTEIO;
         }
@@ -400,8 +416,13 @@ static int measure_words(struct http_target *t, char *why, size_t why_bytes)
         r = probe(t, PROBE_WORDS, &few, why, why_bytes);
         if (!r)
                 r = probe(t, PROBE_WORDS * PROBE_FACTOR, &many, why, why_bytes);
-        if (r || many <= few)
+        if (r)
                 return r;
+        if (many <= few) {
+                snprintf(t->target.facts.note, sizeof(t->target.facts.note), "%s",
+                         "it tells no lengths of prompts, so a word was taken for a token");
+                return 0;
+        }
         a_word = (many - few) / (PROBE_WORDS * (PROBE_FACTOR - 1));
         t->target.encoding.words_a_token = 1 / a_word;
         t->target.encoding.more_tokens = few - PROBE_WORDS * a_word;

@@ -115,6 +115,7 @@ static void take_end(struct target *target, struct link *link, struct flight *fl
 {
         struct sample *sample = flight->sample;
 
+        sample->has_usage = true;
         sample->input = event->prompt_tokens;
         sample->cached = event->cached_tokens;
         sample->output = event->output_tokens;

@@ -20,8 +20,7 @@ void target_end(struct target *target, struct sample *sample, const char *error)
 
 int target_send(struct target *target, const struct prompt *prompt, struct sample *sample)
 {
-        sample->wanted_input = prompt->input;
-        sample->wanted_output = prompt->output;
+        sample->wanted_output = prompt->ignore_eos ? prompt->output : 0;
         target->in_flight++;
         sample->sent = target_now(target);
         return target->kind->send(target, prompt, sample);

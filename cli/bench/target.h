@@ -24,6 +24,7 @@ struct target_facts {
         char model[96], quantisation[32], backend[32], digest[72];
         uint64_t parameters, context;
         uint32_t vocab;
+        char note[96]; /* what readers of its figures must know */
 };
 
 struct target_kind {

@@ -472,6 +472,7 @@ static void add_sample(struct samples *samples, double first, double last, uint3
         sample->input = 10;
         sample->cached = 5;
         sample->output = output;
+        sample->has_usage = true;
         if (output) {
                 assert_int_equal(sample_piece(sample, sample->sent + first), 0);
                 for (uint32_t i = 1; i < output; i++)
@@ -527,6 +528,44 @@ static void figures_count_from_when_requests_were_due(void **state)
         load_result_deinit(&result);
 }
 
+/* The model ended the answer: eleven tokens, of which ten had a text. */
+static void the_token_that_ends_an_answer_takes_its_time(void **state)
+{
+        struct load_result result = { .seconds = 1 };
+        struct figures f;
+
+        (void)state;
+        add_sample(&result.samples, 0.1, 1.0, 10, "");
+        result.samples.at[0]->output = 11;
+        result.samples.at[0]->ended = result.samples.at[0]->sent + 1.1;
+        assert_int_equal(figures_of(&result, &(struct slo){ 0 }, &f), 0);
+        assert_near(f.spreads[TPOT].p50, 100, 1e-9);
+        load_result_deinit(&result);
+}
+
+static void answers_that_are_too_short_or_without_usage_are_counted(void **state)
+{
+        const struct metric *input = metric_find("input_tokens_per_second");
+        struct load_result result;
+        struct figures f;
+        double value;
+
+        (void)state;
+        make_result(&result);
+        result.samples.at[0]->wanted_output = 11;
+        result.samples.at[1]->wanted_output = 12;
+        result.samples.at[3]->wanted_output = 3; /* it failed */
+        assert_int_equal(figures_of(&result, &(struct slo){ 0 }, &f), 0);
+        assert_int_equal(f.shorter, 1);
+        assert_int_equal(f.untold, 0);
+        assert_true(metric_of(&f, input, &value));
+        result.samples.at[2]->has_usage = false;
+        assert_int_equal(figures_of(&result, &(struct slo){ 0 }, &f), 0);
+        assert_int_equal(f.untold, 1);
+        assert_false(metric_of(&f, input, &value));
+        load_result_deinit(&result);
+}
+
 static void more_kinds_of_errors_than_there_is_space_for_are_one(void **state)
 {
         struct load_result result = { .seconds = 1 };
@@ -556,7 +595,6 @@ static void make_report(struct report *report, uint32_t servers, uint32_t levels
         *report = (struct report){ .server_count = servers, .rounds = rounds };
         host_read(&report->host);
         snprintf(report->servers[0].model, sizeof(report->servers[0].model), "a <b> & \"c\", \x1b");
-        snprintf(report->why, sizeof(report->why), "\"no\"\n");
         make_result(&result);
         for (uint32_t i = 0; i < servers * levels * rounds; i++) {
                 struct report_run *run = report_add(report);
@@ -565,6 +603,7 @@ static void make_report(struct report *report, uint32_t servers, uint32_t levels
                 run->server = i % servers;
                 run->concurrency = 1u << (i / servers % levels);
                 run->round = i / servers / levels;
+                snprintf(run->why, sizeof(run->why), "\"no\"\n");
                 assert_int_equal(figures_of(&result, &(struct slo){ 0 }, &run->figures), 0);
                 run->figures.output_s = 10.0 * (run->round + 1) * (servers - run->server);
         }
@@ -736,6 +775,74 @@ static void a_report_without_answers_is_a_report(void **state)
         report_deinit(&report);
 }
 
+/* Two servers and three rounds; all requests of the second server's second round fail. */
+static void make_dead_round(struct report *report)
+{
+        struct load_result result = { .seconds = 1 };
+
+        make_report(report, 2, 1, 3);
+        add_sample(&result.samples, 0, 0, 0, "lost");
+        add_sample(&result.samples, 0, 0, 0, "lost");
+        for (uint32_t i = 0; i < report->count; i++) {
+                struct report_run *run = &report->runs[i];
+
+                run->figures.spreads[TTFT].p50 = 10 * (run->round + 1) * (1 + run->server);
+                if (!run->server || run->round != 1)
+                        continue;
+                snprintf(run->why, sizeof(run->why), "Connection refused");
+                assert_int_equal(figures_of(&result, &(struct slo){ 0 }, &run->figures), 0);
+        }
+        load_result_deinit(&result);
+}
+
+static void a_round_without_answers_has_no_times(void **state)
+{
+        const struct metric *ttft = metric_find("ttft_p50_ms");
+        const struct metric *rate = metric_find("requests_per_second");
+        struct report report;
+        struct range range;
+
+        (void)state;
+        make_dead_round(&report);
+        assert_true(report_range(&report, &report.runs[1], ttft, &range));
+        assert_same(range.least, 20);
+        assert_same(range.median, 40);
+        assert_same(range.most, 60);
+        assert_true(report_ratio(&report, &report.runs[0], ttft, &range));
+        assert_same(range.least, 0.5);
+        assert_same(range.most, 0.5);
+        /* But its throughput is nothing. */
+        assert_true(report_range(&report, &report.runs[1], rate, &range));
+        assert_same(range.least, 0);
+        for (uint32_t i = 0; i < report.count; i++)
+                report.runs[i].figures.spreads[TTFT].count = 0;
+        assert_false(report_range(&report, &report.runs[1], ttft, &range));
+        assert_false(report_ratio(&report, &report.runs[0], ttft, &range));
+        report_deinit(&report);
+}
+
+static void tables_tell_which_run_went_wrong_and_how(void **state)
+{
+        struct bytes text = { 0 };
+        struct report report;
+
+        (void)state;
+        make_dead_round(&report);
+        report.runs[0].figures.shorter = 2;
+        report.runs[2].figures.untold = 3;
+        assert_int_equal(report_table(&report, &text), 0);
+        bytes_add(&text, "", 1);
+        assert_non_null(strstr(text.at, "failed                             12"
+                                        "                         10"));
+        assert_non_null(strstr(text.at, "errors     round 2, B, 1 at a time: lost: 2; the first: "
+                                        "Connection refused\n"));
+        assert_non_null(strstr(text.at, "shorter    round 1, A, 1 at a time: 2 of 3 answers"));
+        assert_non_null(strstr(text.at, "no usage   round 2, A, 1 at a time: 3 of 3 answers"));
+        assert_non_null(strstr(text.at, "not sent   round 3, B, 1 at a time: 1 request\n"));
+        report_deinit(&report);
+        bytes_deinit(&text);
+}
+
 static void tables_have_a_row_for_each_level_and_ratios_for_two_servers(void **state)
 {
         struct bytes text = { 0 };
@@ -745,8 +852,8 @@ static void tables_have_a_row_for_each_level_and_ratios_for_two_servers(void **s
         make_report(&report, 1, 3, 1);
         assert_int_equal(report_table(&report, &text), 0);
         bytes_add(&text, "", 1);
-        assert_non_null(strstr(text.at, "\n             1      3 "));
-        assert_non_null(strstr(text.at, "\n             4      3 "));
+        assert_non_null(strstr(text.at, "\n             1      4 "));
+        assert_non_null(strstr(text.at, "\n             4      4 "));
         report_deinit(&report);
         text.count = 0;
         make_report(&report, 2, 1, 3);
@@ -777,12 +884,16 @@ int main(void)
                 cmocka_unit_test(events_are_read_however_they_are_cut),
                 cmocka_unit_test(errors_in_answers_are_read),
                 cmocka_unit_test(figures_count_from_when_requests_were_due),
+                cmocka_unit_test(the_token_that_ends_an_answer_takes_its_time),
+                cmocka_unit_test(answers_that_are_too_short_or_without_usage_are_counted),
                 cmocka_unit_test(more_kinds_of_errors_than_there_is_space_for_are_one),
                 cmocka_unit_test(reports_in_json_can_be_read),
                 cmocka_unit_test(each_sample_is_a_line_of_json),
                 cmocka_unit_test(rows_of_csv_have_as_many_columns_as_its_head),
                 cmocka_unit_test(pictures_are_well_formed),
                 cmocka_unit_test(a_report_without_answers_is_a_report),
+                cmocka_unit_test(a_round_without_answers_has_no_times),
+                cmocka_unit_test(tables_tell_which_run_went_wrong_and_how),
                 cmocka_unit_test(tables_have_a_row_for_each_level_and_ratios_for_two_servers),
         };
 
