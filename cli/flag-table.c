@@ -11,25 +11,25 @@
 
 /* clang-format off */
 const struct command command_table[] = {
-        { "ask",        CLI_ASK,        "[PROMPT...]", "ask a model, and print its answer" },
+        { "ask",        CLI_ASK,        "[PROMPT...]", "ask a model, and print its answer", "Questions" },
         { "chat",       CLI_CHAT,       "[QUESTION...]", "talk to a model in the terminal; a question on stdin is one question" },
         { "complete",   CLI_COMPLETE,   "[PROMPT...]", "continue a prompt; prints only the continuation, for programs" },
-        { "template",   CLI_TEMPLATE,   "[FILE] [PROMPT...]", "print the prompt that a model's chat template makes of a question" },
-        { "tokenize",   CLI_TOKENIZE,   "[TEXT...]",   "print the token ids of a text" },
-        { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
         { "attach",     CLI_ATTACH,     "ID",          "continue to read a stream that was started with --keep" },
-        { "status",     CLI_STATUS,     "",            "show on one screen what the daemon does, and for whom" },
-        { "top",        CLI_TOP,        "",            "watch the daemon: its pool, its queue, its users and a row for each stream" },
-        { "ps",         CLI_PS,         "",            "list your streams and handles; root and the user of the daemon see all" },
-        { "cancel",     CLI_CANCEL,     "NUMBER",      "end the stream, or close the handle, that ps shows with this number" },
-        { "models",     CLI_MODELS,     "",            "list the models that the daemon serves, and those in the folder of models" },
-        { "batch",      CLI_BATCH,      "[FILE]",      "answer the requests of a file, one a line, as batches of OpenAI have them" },
-        { "bench",      CLI_BENCH,      "[batch-sizes | batching | exercises]", "measure a server: our daemon, or any at a URL that speaks OpenAI's API" },
         { "fork-demo",  CLI_FORK_DEMO,  "[BEGINNING...]", "begin a story, fork it while it is generated, and show three endings at the same time" },
-        { "doctor",     CLI_DOCTOR,     "",            "check this machine and the daemon, and say what to do about what is wrong" },
+        { "batch",      CLI_BATCH,      "[FILE]",      "answer the requests of a file, one a line, as batches of OpenAI have them", "Many questions" },
+        { "bench",      CLI_BENCH,      "[batch-sizes | batching | exercises]", "measure a server: our daemon, or any at a URL that speaks OpenAI's API" },
+        { "models",     CLI_MODELS,     "",            "list the models that the daemon serves, and those in the folder of models", "Models" },
         { "pull",       CLI_PULL,       "NAME",        "fetch a model of Hugging Face, of a URL or of this machine into the folder of models" },
         { "rm",         CLI_RM,         "NAME...",     "remove models from the folder of models" },
         { "inspect",    CLI_INSPECT,    "PATH",        "print what a model is, whether this machine can serve it, and in which quantisations" },
+        { "status",     CLI_STATUS,     "",            "show on one screen what the daemon does, and for whom", "The daemon" },
+        { "top",        CLI_TOP,        "",            "watch the daemon: its pool, its queue, its users and a row for each stream" },
+        { "ps",         CLI_PS,         "",            "list your streams and handles; root and the user of the daemon see all" },
+        { "cancel",     CLI_CANCEL,     "NUMBER",      "end the stream, or close the handle, that ps shows with this number" },
+        { "doctor",     CLI_DOCTOR,     "",            "check this machine and the daemon, and say what to do about what is wrong" },
+        { "template",   CLI_TEMPLATE,   "[FILE] [PROMPT...]", "print the prompt that a model's chat template makes of a question", "Templates and tokens" },
+        { "tokenize",   CLI_TOKENIZE,   "[TEXT...]",   "print the token ids of a text" },
+        { "detokenize", CLI_DETOKENIZE, "[ID...]",     "print the text of token ids" },
 };
 
 static const char *const transports[] = {
@@ -140,7 +140,7 @@ const struct flag flag_table[] = {
         { "--dry-run",   NULL,   CLI_PULL, FLAG_SWITCH, offsetof(struct cli, pull.dry_run),         0, "fetch nothing: show the files, their sizes, and what fits on this machine", "Folder of models" },
         { "--name",      "NAME", CLI_PULL, FLAG_TEXT,   offsetof(struct cli, pull.name),            0, "the name of the model in the folder; by default that of its file or repository" },
         { "--sha256",    "HEX",  CLI_PULL, FLAG_TEXT,   offsetof(struct cli, pull.sha256),          0, "the SHA-256 that the file must have; by default that of the hub" },
-        { "--retries",   "N",    CLI_PULL, FLAG_COUNT,  offsetof(struct cli, pull.retries),         0, "give up after N failures without progress between them; default 8", .high = 1000 },
+        { "--retries",   "N",    CLI_PULL, FLAG_UINT32, offsetof(struct cli, pull.retries),         0, "give up after N failures without progress between them, 0: after the first; default 8", .high = 1000 },
         { "--force",     NULL,   CLI_PULL | CLI_RM, FLAG_SWITCH, offsetof(struct cli, pull.force),  0, "pull: also what samovard cannot serve, and in place of another model; rm: also what a daemon serves" },
         { "--yes",       NULL,   CLI_RM,   FLAG_SWITCH, offsetof(struct cli, pull.yes),             0, "remove without a question" },
 
@@ -205,8 +205,11 @@ void flag_help(const struct cli *cli)
 
         if (!cli->name) {
                 printf("usage: samovar COMMAND [FLAGS] [ARGUMENTS]\n\n");
-                for (size_t i = 0; i < command_count; i++)
+                for (size_t i = 0; i < command_count; i++) {
+                        if (command_table[i].group)
+                                printf("%s%s:\n", i ? "\n" : "", command_table[i].group);
                         printf("  %-22s %s\n", command_table[i].name, command_table[i].help);
+                }
                 printf("\n  %-22s %s\n  %-22s %s\n", "COMMAND --help", "the flags of a command",
                        "--version", "the version of samovar");
                 return;

@@ -22,6 +22,7 @@ struct command {
         const char *name;
         enum cli_command command;
         const char *arguments, *help;
+        const char *group; /* the headline of the group that begins here; NULL: the same group */
 };
 
 enum flag_kind {

@@ -114,7 +114,7 @@ static int run_with_daemon(struct cli *cli)
 
 int main(int argc, char **argv)
 {
-        struct cli cli = { 0 };
+        struct cli cli = { .pull.retries = PULL_RETRIES };
         char how[64];
         int r;
 

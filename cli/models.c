@@ -110,7 +110,7 @@ static void put_stored(struct json_writer *json, const struct store_model *model
 
 static void put_unfinished(struct json_writer *json, const struct store *store, bool comma)
 {
-        char name[STORE_NAME_BYTES + 1];
+        char name[STORE_NAME_BYTES + 1], why[STORE_REFUSAL_BYTES];
         uint64_t bytes;
 
         for (size_t i = 0; store->place_count && incoming_name(store, i, name); i++) {
@@ -119,7 +119,10 @@ static void put_unfinished(struct json_writer *json, const struct store *store, 
                 json_write_raw(json, comma ? "," : "");
                 put_text(json, "{\"name\":", name);
                 put_number(json, ",\"bytes\":", bytes);
-                json_write_raw(json, ",\"complete\":false}");
+                json_write_raw(json, ",\"complete\":false");
+                if (incoming_refused(store, name, why))
+                        put_text(json, ",\"refused\":", why);
+                json_write_raw(json, "}");
                 comma = true;
         }
 }
@@ -204,6 +207,18 @@ static int print_line(struct screen *screen, const char *name, uint64_t bytes, c
         return screen_text(screen, line, strlen(line));
 }
 
+/* A pull that has not come to its end. */
+static int print_incoming(const struct store *store, struct screen *screen, const char *name,
+                          uint64_t bytes)
+{
+        char about[STORE_REFUSAL_BYTES + 64], why[STORE_REFUSAL_BYTES];
+
+        snprintf(about, sizeof(about), "not complete: the same pull continues, rm removes it");
+        if (incoming_refused(store, name, why))
+                snprintf(about, sizeof(about), "%s; pull --force keeps it, rm removes it", why);
+        return print_line(screen, name, bytes, about);
+}
+
 /* `served`: a table stands above it. */
 static int print_folder(const struct folder *folder, bool served)
 {
@@ -233,8 +248,7 @@ static int print_folder(const struct folder *folder, bool served)
         }
         for (size_t i = 0; store->place_count && !r && incoming_name(store, i, name); i++)
                 if (!incoming_bytes(store, name, &bytes))
-                        r = print_line(&screen, name, bytes,
-                                       "not complete: the same pull continues, rm removes it");
+                        r = print_incoming(store, &screen, name, bytes);
         return r;
 }
 

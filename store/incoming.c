@@ -14,6 +14,7 @@
 #include "store/text-file.h"
 
 #define STATE_BYTES_MAX 65536u
+#define REFUSAL_FILE    ".refused"
 #define TRIES           100u
 
 static int make_folder(const char *path)
@@ -252,7 +253,30 @@ bool incoming_path(const struct incoming *incoming, const char *file, const char
                STORE_PATH_BYTES;
 }
 
+void incoming_refuse(const struct incoming *incoming, const char *why)
+{
+        char path[STORE_PATH_BYTES];
+
+        if (incoming_path(incoming, REFUSAL_FILE, "", path))
+                text_file_write(path, why, strlen(why));
+}
+
 /* ---- what other pulls have left ---- */
+
+bool incoming_refused(const struct store *store, const char *name, char why[STORE_REFUSAL_BYTES])
+{
+        struct bytes text = { 0 };
+        char path[STORE_PATH_BYTES];
+        bool refused;
+
+        refused = (size_t)snprintf(path, sizeof(path), "%s/.pull/%s/%s", store->places[0], name,
+                                   REFUSAL_FILE) < sizeof(path) &&
+                  !text_file_read(path, STORE_REFUSAL_BYTES, &text);
+        if (refused)
+                snprintf(why, STORE_REFUSAL_BYTES, "%s", text.at);
+        bytes_deinit(&text);
+        return refused;
+}
 
 int incoming_bytes(const struct store *store, const char *name, uint64_t *ret_bytes)
 {

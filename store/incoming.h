@@ -4,7 +4,8 @@
  * A file is first FILE.part, beside FILE.state, which says of which file it is a part.  When all
  * of it is there and its digest is right, it becomes FILE.  When all files are there and samovard
  * can serve them, the folder gets its manifest and is renamed to FOLDER/NAME: a model is there as
- * a whole or not at all.  A pull that was killed finds its parts again.
+ * a whole or not at all.  A pull that was killed finds its parts again.  If samovard cannot serve
+ * it, the folder stays, with the reason in the file .refused.
  */
 #ifndef STORE_INCOMING_H
 #define STORE_INCOMING_H
@@ -36,6 +37,12 @@ int incoming_tidy(const struct incoming *incoming, const char *const *files, siz
 int incoming_commit(struct incoming *incoming, const struct manifest *manifest);
 /* Gives the lock back; what has come stays, if it was not committed. */
 void incoming_close(struct incoming *incoming);
+
+#define STORE_REFUSAL_BYTES 512u
+/* Notes why samovard cannot serve what has come; the next incoming_tidy() removes the note. */
+void incoming_refuse(const struct incoming *incoming, const char *why);
+/* That note of the pull of this name: false: there is none. */
+bool incoming_refused(const struct store *store, const char *name, char why[STORE_REFUSAL_BYTES]);
 
 /* The bytes that an unfinished pull of this name has left: 0 or -ENOENT. */
 int incoming_bytes(const struct store *store, const char *name, uint64_t *ret_bytes);

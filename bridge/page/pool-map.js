@@ -5,6 +5,7 @@ import { h, setText } from './dom.js';
 import { count, percent } from './format.js';
 
 const CELL_MIN = 4, CELL_MAX = 24, HEIGHT = 180;
+const SLACK = 8; // the card may grow by so much before all cells become a pixel smaller
 const FREE = 0, CACHED = 1, USED = 2, PINNED = 3, FOREIGN = 4;
 const STATES = [['Free', '--free'], ['Cached', '--cached'], ['In use', '--used'],
                 ['Pinned', '--pinned'], ['Of other users', '--foreign']];
@@ -115,7 +116,7 @@ export class PoolMap {
     measure() {
         this.canvas.height = 0;
         const { blocks } = this.data, width = Math.max(200, this.element.clientWidth);
-        const most = Math.max(HEIGHT, this.place.clientHeight);
+        const most = Math.max(HEIGHT, this.place.clientHeight) + SLACK;
         let cell = CELL_MAX, group = 1;
         const rows = () => Math.ceil(Math.ceil(blocks / group) / Math.floor(width / cell));
 

@@ -1,8 +1,10 @@
 #include "cli/chat/settings.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/chat/state.h"
 #include "cli/cli.h"
@@ -89,6 +91,42 @@ static char *unquote(char *value)
         return value + 1;
 }
 
+/* The row of a setting that takes a value; false: there is none of this name. */
+static bool find_row(const char *name, size_t *ret_index, struct cli_row *ret_row)
+{
+        for (size_t i = 0; cli_describe_flag(i, ret_row); i++) {
+                *ret_index = i;
+                if (settings_name(i) && !strcmp(settings_name(i), name))
+                        return ret_row->value;
+        }
+        return false;
+}
+
+/* Without a value: what it is, and what it means. */
+static bool show_setting(const struct chat *chat, const char *name)
+{
+        struct cli_row row;
+        char value[512];
+        size_t index;
+
+        if (!find_row(name, &index, &row))
+                return false;
+        if (!cli_show_flag(chat->cli, index, value, sizeof(value)))
+                snprintf(value, sizeof(value), "as by default");
+        note("%s is %s: %s. /set %s %s sets it, /set %s default takes that back.", name, value,
+             row.help, name, row.value, name);
+        return true;
+}
+
+/* A file that is read with each question should be there now. */
+static bool is_readable(const char *name, const char *path)
+{
+        if ((strcmp(name, "schema") && strcmp(name, "grammar")) || !access(path, R_OK))
+                return true;
+        note("%s is not changed: %s: %s.", name, path, strerror(errno));
+        return false;
+}
+
 void settings_set(struct chat *chat, char *arguments)
 {
         char *name = arguments, *value;
@@ -111,11 +149,13 @@ void settings_set(struct chat *chat, char *arguments)
                 note("%s cannot change while the chat runs, or has a command: /help.", name);
                 return;
         }
+        if (!*value && show_setting(chat, name))
+                return;
         if (!*value)
                 value = (char *)(uintptr_t) "on"; /* only a switch takes that */
         if (strcmp(value, "default")) {
                 kept = keep_text(chat, unquote(value));
-                if (!kept)
+                if (!kept || !is_readable(name, kept))
                         return;
         }
         if (!cli_set_flag(chat->cli, name, kept))

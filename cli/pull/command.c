@@ -49,16 +49,11 @@ static int stopped(const struct pull *pull)
         return CLI_INTERRUPTED;
 }
 
-static uint32_t retries_of(const struct pull *pull)
-{
-        return pull->cli->pull.retries ? pull->cli->pull.retries : PULL_RETRIES;
-}
-
 static struct selection_ask selection_ask_of(const struct pull *pull)
 {
         return (struct selection_ask){ .web = pull->web,
                                        .hub = &pull->hub,
-                                       .retries = retries_of(pull),
+                                       .retries = pull->cli->pull.retries,
                                        .sha256 = pull->cli->pull.sha256 };
 }
 
@@ -105,10 +100,29 @@ static bool has_file(const struct manifest *manifest, const char *name)
         return false;
 }
 
+/*
+ * The file of a URL is the one that is there: by its digest, if the user gave it, or else by the
+ * validator and the size that the server tells.
+ */
+static bool is_same_file(const struct fetch_file *file, const struct manifest *manifest)
+{
+        const struct manifest_file *old = manifest->files;
+
+        if (manifest->file_count != 1 || strcmp(old->name, file->name))
+                return false;
+        if (*file->digest)
+                return !strcasecmp(file->digest, old->sha256);
+        return *file->revision && !strcmp(file->revision, manifest->revision) && file->size_known &&
+               file->bytes == old->bytes;
+}
+
 static bool is_current(const struct pull *pull, const struct manifest *manifest)
 {
-        if (!*pull->chosen.revision || strcmp(manifest->revision, pull->chosen.revision) ||
-            strcmp(manifest->model, pull->chosen.choice.model))
+        if (strcmp(manifest->model, pull->chosen.choice.model))
+                return false;
+        if (pull->chosen.source.kind == SOURCE_URL && pull->chosen.choice.count == 1)
+                return is_same_file(&pull->chosen.files[0], manifest);
+        if (!*pull->chosen.revision || strcmp(manifest->revision, pull->chosen.revision))
                 return false;
         if (pull->chosen.choice.form == CHOICE_PIECES)
                 return has_file(manifest, pull->chosen.choice.model);
@@ -280,7 +294,8 @@ static int get_files(struct pull *pull)
                                  .incoming = &pull->incoming,
                                  .files = pull->chosen.files,
                                  .count = pull->chosen.choice.count,
-                                 .retries = retries_of(pull),
+                                 .retries = pull->cli->pull.retries,
+                                 .digest_is_given = pull->cli->pull.sha256,
                                  .progress = &pull->progress };
         char why[1024] = "", size[AMOUNT_BYTES];
         uint64_t bytes;
@@ -371,7 +386,7 @@ static int make_manifest(struct pull *pull)
 static int check_served(struct pull *pull)
 {
         struct verdict verdict;
-        char path[STORE_PATH_BYTES];
+        char path[STORE_PATH_BYTES], why[STORE_REFUSAL_BYTES];
 
         if (pull->chosen.choice.form == CHOICE_FOLDER)
                 snprintf(path, sizeof(path), "%s", pull->incoming.folder);
@@ -380,10 +395,13 @@ static int check_served(struct pull *pull)
         verdict_ask(path, &verdict);
         if ((verdict.known && verdict.served) || pull->cli->pull.force)
                 return 0;
-        say("%s is there as a whole, but samovard %s%s; --force keeps it all the same, samovar rm "
-            "%s removes it",
-            pull->name, verdict.known ? "cannot serve it: " : "could not be asked about it",
-            verdict.known ? verdict.why : "", pull->name);
+        snprintf(why, sizeof(why), "samovard %s%s",
+                 verdict.known ? "cannot serve it: " : "could not be asked about it",
+                 verdict.known ? verdict.why : "");
+        incoming_refuse(&pull->incoming, why);
+        say("%s is there as a whole, but %s; --force keeps it all the same, samovar rm %s removes "
+            "it",
+            pull->name, why, pull->name);
         return CLI_FAILED;
 }
 

@@ -214,16 +214,6 @@ static bool stop_job(struct job *job, enum stop stop)
         return false;
 }
 
-/* A strong ETag, else a date: what If-Range takes. */
-static void read_validator(const struct web_head *head, char *to, size_t bytes)
-{
-        const char *etag = web_field(head, "etag"), *date = web_field(head, "last-modified");
-
-        if (!etag || *etag != '"' || strlen(etag) >= bytes)
-                etag = date && strlen(date) < bytes ? date : "";
-        snprintf(to, bytes, "%s", etag);
-}
-
 /* "bytes 100-199/200": false if it is not that; a total of * is 0. */
 static bool read_range(const char *field, uint64_t *ret_from, uint64_t *ret_total)
 {
@@ -361,7 +351,7 @@ static void note_validator(struct job *job, const char *validator)
 static bool on_head(void *arg, int status, const struct web_head *head)
 {
         struct job *job = arg;
-        char validator[256];
+        char validator[VALIDATOR_BYTES];
         bool good;
 
         if (retry_is_temporary(status)) {
@@ -377,7 +367,7 @@ static bool on_head(void *arg, int status, const struct web_head *head)
                 return refuse_status(job, status, head);
         if (is_compressed(job, web_field(head, "content-encoding")))
                 return stop_job(job, STOP_FAIL);
-        read_validator(head, validator, sizeof(validator));
+        get_validator(head, validator);
         good = status == 200 ? take_whole(job, validator, head) : take_rest(job, validator, head);
         if (good)
                 note_validator(job, validator);
@@ -499,12 +489,14 @@ static void finish(struct job *job)
                          job->file->name, job->file->bytes - job->file->have);
                 try_later(job);
         } else if (!is_right(job, is)) {
-                snprintf(job->why, sizeof(job->why),
-                         "%s: its %s is %s, but it should be %s: the server or something on the "
-                         "way has changed it",
+                snprintf(job->why, sizeof(job->why), "%s: its %s is %s, but %s %s%s",
                          job->file->name, job->is_blob ? "git id" : "SHA-256", is,
-                         job->file->digest);
-                if (++job->wrong < WRONG_MAX) {
+                         job->ask->digest_is_given ? "--sha256 says" : "it should be",
+                         job->file->digest,
+                         job->ask->digest_is_given
+                                 ? ""
+                                 : ": the server or something on the way has changed it");
+                if (!job->ask->digest_is_given && ++job->wrong < WRONG_MAX) {
                         restart(job);
                 } else {
                         empty_part(job);

@@ -3,7 +3,7 @@
  *
  * A try asks for the bytes that are missing (Range).  A server that sends all of it again is read
  * up to that place.  Every byte goes through SHA-256 while it is written; a part of an earlier run
- * is read first.  A file with a wrong digest is fetched once more, as a whole.
+ * is read first.  A file with another digest than the hub's is fetched once more, as a whole.
  *
  * If the digest is not known before, only the server can say that the rest is of the same file
  * (If-Range); if it has changed, it is fetched from its beginning.  With a digest this is not
@@ -14,6 +14,7 @@
 
 #include "cli/pull/hub.h"
 #include "cli/progress.h"
+#include "cli/pull/get.h"
 #include "store/incoming.h"
 
 /* A file that is wanted, and what has become of it. */
@@ -22,10 +23,10 @@ struct fetch_file {
         const char *name; /* in the folder */
         uint64_t bytes;   /* 0: not known before, but a file of the hub may be empty */
         bool size_known;
-        const char *digest;            /* as in struct listed; "": not known */
-        uint64_t have;                 /* bytes on the disk */
-        char sha256[SHA256_HEX_BYTES]; /* when it is complete */
-        char revision[256];            /* the validator of the server, if it sent one */
+        const char *digest;             /* as in struct listed; "": not known */
+        uint64_t have;                  /* bytes on the disk */
+        char sha256[SHA256_HEX_BYTES];  /* when it is complete */
+        char revision[VALIDATOR_BYTES]; /* of the server, if it sent one */
 };
 
 struct fetch_ask {
@@ -36,6 +37,7 @@ struct fetch_ask {
         struct fetch_file *files;
         size_t count;
         uint32_t retries;
+        bool digest_is_given; /* by the user: another one may well be of another file */
         struct progress *progress;
 };
 

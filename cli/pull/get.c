@@ -73,6 +73,15 @@ static uint64_t total_of(int status, const struct web_head *head)
         return status == 200 ? get_size(length) : 0;
 }
 
+void get_validator(const struct web_head *head, char to[VALIDATOR_BYTES])
+{
+        const char *etag = web_field(head, "etag"), *date = web_field(head, "last-modified");
+
+        if (!etag || *etag != '"' || strlen(etag) >= VALIDATOR_BYTES)
+                etag = date && strlen(date) < VALIDATOR_BYTES ? date : "";
+        snprintf(to, VALIDATOR_BYTES, "%s", etag);
+}
+
 static bool on_head(void *arg, int status, const struct web_head *head)
 {
         struct getting *getting = arg;
@@ -82,6 +91,7 @@ static bool on_head(void *arg, int status, const struct web_head *head)
         answer->total = total_of(status, head);
         getting->after_s =
                 retry_after_s(web_field(head, "retry-after"), web_field(head, "ratelimit"));
+        get_validator(head, answer->validator);
         copy_field(head, "link", answer->link, sizeof(answer->link));
         copy_field(head, "x-error-code", answer->error_code, sizeof(answer->error_code));
         copy_field(head, "x-error-message", answer->error_text, sizeof(answer->error_text));

@@ -5,6 +5,8 @@
 #include "cli/web.h"
 #include "json/bytes.h"
 
+#define VALIDATOR_BYTES 256u
+
 struct get_ask {
         const char *url;
         const char *authorization; /* NULL or "": none */
@@ -16,8 +18,9 @@ struct get_ask {
 
 struct get_answer {
         int status;
-        uint64_t total;       /* bytes of the whole file; 0: not known */
-        struct bytes body;    /* NUL-ended */
+        uint64_t total;    /* bytes of the whole file; 0: not known */
+        struct bytes body; /* NUL-ended */
+        char validator[VALIDATOR_BYTES];
         char link[2048];      /* the field Link */
         char error_code[64];  /* X-Error-Code of the hub */
         char error_text[256]; /* X-Error-Message */
@@ -30,6 +33,9 @@ struct get_answer {
 int get(struct web *web, const struct get_ask *ask, struct get_answer *ret_answer, char *why,
         size_t why_bytes);
 void get_answer_deinit(struct get_answer *answer);
+
+/* What If-Range takes: a strong ETag, or else the date of the last change; "": there is neither. */
+void get_validator(const struct web_head *head, char to[VALIDATOR_BYTES]);
 
 /* The size in a field of an answer; 0: NULL, or no size that a file could have. */
 uint64_t get_size(const char *text);

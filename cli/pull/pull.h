@@ -20,7 +20,7 @@
 struct pull_options {
         const char *name;   /* of the model in the folder; NULL: by its file */
         const char *sha256; /* that the file must have; NULL: that of the hub, if any */
-        uint32_t retries;   /* failures in a row; 0: not given, which is PULL_RETRIES */
+        uint32_t retries;   /* failures in a row that are borne; PULL_RETRIES by default */
         bool dry_run;
         bool yes;   /* rm: do not ask */
         bool force; /* pull: keep what samovard cannot serve; rm: also what a daemon serves */

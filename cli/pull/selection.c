@@ -164,7 +164,7 @@ int selection_make(struct selection *selection, const struct selection_ask *ask,
 }
 
 /*
- * A server that does not tell the sizes, or that refuses now and may not later, leaves them
+ * Also the validators.  A server that does not tell the sizes, or that refuses now and may not later, leaves them
  * unknown.
  */
 int selection_learn_sizes(struct selection *selection, const struct selection_ask *ask, char *why,
@@ -186,6 +186,8 @@ int selection_learn_sizes(struct selection *selection, const struct selection_as
                         break;
                 file->bytes = answer.total;
                 file->size_known = answer.total;
+                if (answer.status / 100 == 2)
+                        snprintf(file->revision, sizeof(file->revision), "%s", answer.validator);
                 get_answer_deinit(&answer);
         }
         return r;

@@ -381,6 +381,10 @@ static void a_refused_setting_leaves_the_chat(void **state)
         await_words(chat, "temperature is 0.");
         type(chat, "/show\r");
         await_words(chat, "temp = 0");
+        type(chat, "/set temp\r");
+        await_words(chat, "temp is 0");
+        type(chat, "/set schema /nowhere/x\r");
+        await_words(chat, "schema is not changed: /nowhere/x: No such file");
         type(chat, "/set temp default\r");
         await_words(chat, "temp is as by default");
         type(chat, "/load /nowhere/file\r");

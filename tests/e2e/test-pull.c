@@ -215,7 +215,7 @@ static void says_what_is_not_there(void **state)
         expect(fixture, "$SAMOVAR pull acme/tea-GGUF@v9", 1, "acme/tea-GGUF has no revision v9");
         expect(fixture, "$SAMOVAR pull acme/tea-GGUF:Q4_K_M", 1,
                "there is no file or quantisation Q4_K_M; there are: Q8_0");
-        expect(fixture, "$SAMOVAR pull $FILES/none.gguf --retries 1", 1, "there is no such file");
+        expect(fixture, "$SAMOVAR pull $FILES/none.gguf --retries 0", 1, "there is no such file");
         expect(fixture, "$SAMOVAR pull http://localhost/none.txt", 1, "is no URL of a GGUF file");
         expect(fixture, "$SAMOVAR pull ./none.gguf", 1, "No such file or directory");
         expect(fixture, "$SAMOVAR pull", 2, "pull takes one model");
@@ -372,9 +372,54 @@ static void refuses_bytes_with_another_digest(void **state)
         /* The user knows the digest of a URL. */
         expect_good(fixture, "mkdir $1/files && cp $TOY_MODEL $1/files/t.gguf");
         expect(fixture, "$SAMOVAR pull $FILES/t.gguf --sha256 $(printf %064d 1)", 1,
-               "but it should be 0000");
+               "but --sha256 says 0000");
+        assert_int_equal(logged(fixture, "/files/t.gguf range=None"), 1);
         expect_good(fixture, "$SAMOVAR pull $FILES/t.gguf --sha256 $(sha256sum $1/files/t.gguf | "
                              "cut -d' ' -f1)");
+        expect(fixture,
+               "$SAMOVAR pull $FILES/t.gguf --sha256 $(sha256sum $1/files/t.gguf | "
+               "cut -d' ' -f1)",
+               0, "is there already, and up to date");
+        expect(fixture, "$SAMOVAR pull $FILES/t.gguf --sha256 $(printf %064d 1)", 1,
+               "but --sha256 says 0000");
+        expect_good(fixture, "cmp $TOY_MODEL $1/models/t/t.gguf");
+}
+
+static void a_file_of_a_url_is_fetched_again_only_if_it_has_changed(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        unsigned before;
+
+        expect_good(fixture, "mkdir $1/files && cp $TOY_MODEL $1/files/tea.gguf && "
+                             "$SAMOVAR pull $FILES/tea.gguf && " SAME_URL);
+        before = logged(fixture, "/files/tea.gguf range=None");
+        expect(fixture, "$SAMOVAR pull $FILES/tea.gguf", 0, "is there already, and up to date");
+        assert_int_equal(logged(fixture, "/files/tea.gguf range=None"), before);
+        expect_good(fixture, "$SAMOVAR pull $FILES/tea.gguf --force");
+        assert_int_equal(logged(fixture, "/files/tea.gguf range=None"), before + 1);
+        /* Its general.name differs: another file of the same size. */
+        expect_good(fixture, "sed 's/general.name/general.nomE/' $TOY_MODEL >$1/files/tea.gguf && "
+                             "! cmp $TOY_MODEL $1/files/tea.gguf");
+        expect_good(fixture, "$SAMOVAR pull $FILES/tea.gguf && "
+                             "cmp $1/files/tea.gguf $1/models/tea/tea.gguf");
+        /* A server that sends no ETag and no date cannot say it. */
+        set_faults(fixture, "etag none\n");
+        before = logged(fixture, "/files/tea.gguf range=None");
+        expect_good(fixture, "$SAMOVAR pull $FILES/tea.gguf");
+        assert_int_equal(logged(fixture, "/files/tea.gguf range=None"), before + 1);
+}
+
+static void models_tells_why_a_model_was_refused(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+
+        expect_good(fixture, "mkdir $1/files && tr 'a-z' 'A-Z' <$TOY_MODEL >$1/files/tea.gguf");
+        expect(fixture, "$SAMOVAR pull $FILES/tea.gguf", 1, "samovard cannot serve it");
+        expect_good(fixture, "$SAMOVAR models | grep -q '^tea .* samovard cannot serve it: .*; "
+                             "pull --force keeps it, rm removes it$'");
+        expect_good(fixture, "$SAMOVAR models --json | grep -q '\"refused\":\"samovard cannot '");
+        expect_good(fixture, "$SAMOVAR pull $FILES/tea.gguf --force && "
+                             "test ! -e $1/models/tea/.refused && test ! -e $1/models/.pull");
 }
 
 static void a_server_that_lies_about_sizes_gives_no_model(void **state)
@@ -833,6 +878,8 @@ int main(void)
                 PULL_TEST(begins_again_if_the_file_changes),
                 PULL_TEST(a_file_is_not_joined_from_two_or_cut),
                 PULL_TEST(fetches_a_whole_file_again_if_it_has_changed),
+                PULL_TEST(a_file_of_a_url_is_fetched_again_only_if_it_has_changed),
+                PULL_TEST(models_tells_why_a_model_was_refused),
                 PULL_TEST(refuses_bytes_with_another_digest),
                 PULL_TEST(a_server_that_lies_about_sizes_gives_no_model),
                 PULL_TEST(waits_for_a_busy_server_and_gives_up_in_the_end),
