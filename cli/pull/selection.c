@@ -164,8 +164,8 @@ int selection_make(struct selection *selection, const struct selection_ask *ask,
 }
 
 /*
- * Also the validators.  A server that does not tell the sizes, or that refuses now and may not later, leaves them
- * unknown.
+ * Also the validators.  A server that does not tell the sizes, or that refuses now and may not
+ * later, leaves them unknown.
  */
 int selection_learn_sizes(struct selection *selection, const struct selection_ask *ask, char *why,
                           size_t why_bytes)
