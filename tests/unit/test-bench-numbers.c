@@ -696,7 +696,11 @@ static void rows_of_csv_have_as_many_columns_as_its_head(void **state)
 
         (void)state;
         make_report(&report, 2, 2, 1);
+        report.runs[1].figures.untold = 1;
+        report.runs[1].figures.output_tokens = 7654;
         assert_int_equal(report_csv(&report, &text), 0);
+        /* Tokens of prompts that are not known are not 0. */
+        assert_non_null(memmem(text.at, text.count, ",,7654,,", 8));
         for (char *at = text.at, *end; at < text.at + text.count; at = end + 1, rows++) {
                 end = memchr(at, '\n', text.count - (size_t)(at - text.at));
                 assert_non_null(end);
