@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "json/reader.h"
+#include "json/utf8.h"
 
 #define NODES_MAX 100000u
 
@@ -117,6 +118,28 @@ static void read_usage(const struct json_document *json, struct answer_chunk *ch
                 whole(json, json_member(json, usage, "prompt_tokens_details"), "cached_tokens");
 }
 
+/* On one line: a page of HTML may be among the words of a server. */
+static void copy_words(const char *text, size_t bytes, char *to, size_t size)
+{
+        size_t count = 0;
+
+        for (size_t at = 0, length; at < bytes; at += length) {
+                int32_t point = utf8_next(text + at, bytes - at, &length);
+                bool blank = point <= ' ' || utf8_is_control(point);
+
+                if (count + length >= size)
+                        break;
+                if (!blank) {
+                        memcpy(to + count, text + at, length);
+                        count += length;
+                } else if (count && to[count - 1] != ' ') {
+                        to[count++] = ' ';
+                }
+        }
+        count -= count && to[count - 1] == ' ';
+        to[count] = '\0';
+}
+
 static void read_error(const struct json_document *json, struct answer_chunk *chunk)
 {
         uint32_t error = json_member(json, 0, "error");
@@ -130,8 +153,12 @@ static void read_error(const struct json_document *json, struct answer_chunk *ch
         word = json_string(json, json_member(json, error, "code"), NULL);
         if (!word)
                 word = json_string(json, json_member(json, error, "type"), NULL);
-        snprintf(chunk->error, sizeof(chunk->error), "%.31s", word && *word ? word : "error");
-        snprintf(chunk->why, sizeof(chunk->why), "%.199s", text ? text : "");
+        word = word ? word : "";
+        text = text ? text : "";
+        copy_words(word, strlen(word), chunk->error, sizeof(chunk->error));
+        copy_words(text, strlen(text), chunk->why, sizeof(chunk->why));
+        if (!*chunk->error)
+                strcpy(chunk->error, "error");
 }
 
 static int parse(const char *data, size_t bytes, struct answer_chunk *chunk)
@@ -171,6 +198,5 @@ void answer_refusal_read(const char *body, size_t bytes, struct answer_chunk *re
         *ret_chunk = (struct answer_chunk){ .text = false };
         if (!parse(body, bytes, ret_chunk) && *ret_chunk->error)
                 return;
-        snprintf(ret_chunk->why, sizeof(ret_chunk->why), "%.*s",
-                 (int)(bytes < sizeof(ret_chunk->why) ? bytes : sizeof(ret_chunk->why) - 1), body);
+        copy_words(body, bytes, ret_chunk->why, sizeof(ret_chunk->why));
 }

@@ -32,7 +32,7 @@ struct answer_chunk {
         bool finished; /* it says why the answer ends */
         bool has_usage;
         uint32_t input, output, cached; /* of the usage */
-        char error[32], why[200];       /* "": none */
+        char error[32], why[200];       /* on one line; "": none */
 };
 
 /* Reads the data of one event.  A chunk with nothing but text is not parsed: that is cheap. */

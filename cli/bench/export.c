@@ -227,6 +227,17 @@ static int put_csv_head(struct bytes *to)
         return r ? r : put(to, "\n");
 }
 
+/* From input_tokens to input_tokens_per_second.  Numbers that are not known are empty. */
+static int put_csv_tokens(const struct figures *f, struct bytes *to)
+{
+        if (f->untold)
+                return put(to, ",,%llu,,%.17g,", (unsigned long long)f->output_tokens,
+                           f->requests_s);
+        return put(to, ",%llu,%llu,%llu,%.17g,%.17g", (unsigned long long)f->input_tokens,
+                   (unsigned long long)f->output_tokens, (unsigned long long)f->cached_tokens,
+                   f->requests_s, f->input_s);
+}
+
 static int put_csv_row(const struct report *report, const struct report_run *run, struct bytes *to)
 {
         const struct figures *f = &run->figures;
@@ -239,13 +250,14 @@ static int put_csv_row(const struct report *report, const struct report_run *run
         if (!r)
                 r = put_field(to, run->label);
         if (!r)
-                r = put(to, ",%u,%u,%.17g,%u,%u,%u,%u,%u,%.17g,%llu,%llu,%llu", run->round + 1,
-                        run->concurrency, run->rate, f->answers, f->failed, f->unsent, f->shorter,
-                        f->untold, f->seconds, (unsigned long long)f->input_tokens,
-                        (unsigned long long)f->output_tokens, (unsigned long long)f->cached_tokens);
+                r = put(to, ",%u,%u,%.17g,%u,%u,%u,%u,%u,%.17g", run->round + 1, run->concurrency,
+                        run->rate, f->answers, f->failed, f->unsent, f->shorter, f->untold,
+                        f->seconds);
         if (!r)
-                r = put(to, ",%.17g,%.17g,%.17g,%.17g,%.17g,%.17g", f->requests_s, f->input_s,
-                        f->output_s, f->good_s, f->good_share, f->own_cpu);
+                r = put_csv_tokens(f, to);
+        if (!r)
+                r = put(to, ",%.17g,%.17g,%.17g,%.17g", f->output_s, f->good_s, f->good_share,
+                        f->own_cpu);
         for (enum spread s = 0; s < SPREADS && !r; s++) {
                 const struct numbers *n = &f->spreads[s];
 

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 
 #include "json/reader.h"
 
@@ -144,6 +145,18 @@ static int read_models(const struct look *look, const char *model, struct target
         return -ENODATA;
 }
 
+/* True for what stands before a server, or is the library that it was made with. */
+static bool is_general(const char *name)
+{
+        static const char *const names[] = { "uvicorn", "hypercorn", "gunicorn",    "nginx",
+                                             "Caddy",   "envoy",     "istio-envoy", "cloudflare" };
+
+        for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+                if (!strncasecmp(name, names[i], strlen(names[i])))
+                        return true;
+        return false;
+}
+
 static const char *advice(int status, bool key)
 {
         if (status == 401 || status == 403)
@@ -190,9 +203,12 @@ int http_facts_read(struct web *web, const char *base, const char *authorization
                 return -EINVAL;
         }
         r = get(&asking, url, &look);
-        snprintf(facts->server, sizeof(facts->server), "%s", look.server);
+        if (!is_general(look.server))
+                snprintf(facts->server, sizeof(facts->server), "%s", look.server);
         if (!r && look.status == 200) {
                 r = read_models(&look, model, facts, why, why_bytes);
+                if (!*facts->server)
+                        snprintf(facts->server, sizeof(facts->server), "%s", look.server);
         } else if (r || !look.status) {
                 snprintf(why, why_bytes, "%.80s: %s; does a server run there?", base,
                          r ? strerror(-r) : look.why);

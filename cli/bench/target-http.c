@@ -14,13 +14,15 @@
 #include "cli/clock.h"
 #include "cli/web.h"
 #include "json/builder.h"
+#include "json/utf8.h"
 
-#define STALL_MS     600000u
-#define BODY_MAX     65536u /* of an answer that is no stream */
-#define UNKNOWN_IDS  1024u  /* a vocabulary of which the server does not say the size */
-#define SPECIAL_IDS  259u   /* the first ids may be single bytes and marks */
-#define PROBE_WORDS  32u
-#define PROBE_FACTOR 8u
+#define STALL_MS      600000u
+#define BODY_MAX      65536u /* of an answer that is no stream */
+#define UNKNOWN_IDS   1024u  /* a vocabulary of which the server does not say the size */
+#define SPECIAL_IDS   259u   /* the first ids may be single bytes and marks */
+#define PROBE_WORDS   32u
+#define PROBE_FACTOR  8u
+#define ADVISED_BYTES 120u /* of the words of a refusal, before advice */
 
 struct http_target;
 
@@ -185,6 +187,8 @@ static void judge_refusal(struct flight *flight, char name[32])
 
         answer_refusal_read(flight->body.at ? flight->body.at : "", flight->body.count, &refusal);
         snprintf(name, 32, "http %d", flight->status);
+        if (none) /* leaves space for the advice, also where this becomes part of a message */
+                refusal.why[utf8_valid(refusal.why, strnlen(refusal.why, ADVISED_BYTES))] = '\0';
         snprintf(t->target.why, sizeof(t->target.why), "%s%s", refusal.why,
                  !none     ? ""
                  : t->chat ? " (if the server has no /chat/completions: --api completions)"

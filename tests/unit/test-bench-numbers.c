@@ -443,6 +443,8 @@ static void errors_in_answers_are_read(void **state)
         static const char in_stream[] =
                 "{\"error\":{\"message\":\"too late\",\"type\":\"timeout\",\"code\":null}}";
         static const char page[] = "<html>Bad gateway</html>";
+        static const char lines[] = "\r\n<html>\r\n  <h1>\u00fc</h1>\t\x1b[31m</html>\n";
+        char umlauts[400];
         struct answer_chunk chunk;
 
         (void)state;
@@ -452,6 +454,13 @@ static void errors_in_answers_are_read(void **state)
         answer_refusal_read(page, sizeof(page) - 1, &chunk);
         assert_string_equal(chunk.error, "");
         assert_string_equal(chunk.why, page);
+        answer_refusal_read(lines, sizeof(lines) - 1, &chunk);
+        assert_string_equal(chunk.why, "<html> <h1>\u00fc</h1> [31m</html>");
+        memset(umlauts, 0xc3, sizeof(umlauts));
+        for (size_t i = 1; i < sizeof(umlauts); i += 2)
+                umlauts[i] = (char)0xbc;
+        answer_refusal_read(umlauts, sizeof(umlauts), &chunk);
+        assert_int_equal(strlen(chunk.why), 198); /* whole characters */
         answer_refusal_read("", 0, &chunk);
         assert_string_equal(chunk.why, "");
         answer_chunk_read("{\"error\":{", 10, &chunk);
@@ -687,7 +696,11 @@ static void rows_of_csv_have_as_many_columns_as_its_head(void **state)
 
         (void)state;
         make_report(&report, 2, 2, 1);
+        report.runs[1].figures.untold = 1;
+        report.runs[1].figures.output_tokens = 7654;
         assert_int_equal(report_csv(&report, &text), 0);
+        /* Tokens of prompts that are not known are not 0. */
+        assert_non_null(memmem(text.at, text.count, ",,7654,,", 8));
         for (char *at = text.at, *end; at < text.at + text.count; at = end + 1, rows++) {
                 end = memchr(at, '\n', text.count - (size_t)(at - text.at));
                 assert_non_null(end);
