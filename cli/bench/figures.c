@@ -141,7 +141,7 @@ static void add_up(const struct load_result *result, const struct slo *slo, stru
                         continue;
                 }
                 figures->answers++;
-                figures->shorter += sample->output < sample->wanted_output;
+                figures->shorter += sample->has_usage && sample->output < sample->wanted_output;
                 figures->untold += !sample->has_usage;
                 figures->input_tokens += sample->input;
                 figures->output_tokens += sample->output;

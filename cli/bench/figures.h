@@ -43,12 +43,13 @@ struct figure_error {
 
 struct figures {
         uint32_t answers, failed, unsent, most_in_flight;
-        uint32_t shorter; /* answers, than the request demanded */
+        uint32_t shorter; /* answers with usage, than the request demanded */
         uint32_t untold;  /* answers without usage: their pieces count as tokens */
         struct figure_error errors[FIGURE_ERRORS_MAX]; /* the last one counts all others, too */
         uint32_t error_count;
         double seconds;
-        uint64_t input_tokens, output_tokens, cached_tokens; /* of the answers with usage */
+        uint64_t input_tokens, cached_tokens; /* of the answers with usage */
+        uint64_t output_tokens;
         /* A second. */
         double requests_s, input_s, output_s;
         /* Answers within the target, and their share of all requests; without a target, all. */

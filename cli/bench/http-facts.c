@@ -160,7 +160,8 @@ static bool is_general(const char *name)
 static const char *advice(int status, bool key)
 {
         if (status == 401 || status == 403)
-                return key ? ": it refuses the key of --key-file" : ": give a key with --key-file";
+                return key ? ": it refuses the key of --key-file"
+                           : ": give a key with --key-file, which goes to the first URL only";
         return status == 404 ? ": is the URL one like http://host:port/v1?" : "";
 }
 

@@ -128,7 +128,8 @@ bool report_ratio(const struct report *report, const struct report_run *group,
                 if (!report_same_group(report, run, group))
                         continue;
                 other = find_other(report, run);
-                if (other && metric_of(&run->figures, metric, &above) &&
+                if (other && run->figures.answers && other->figures.answers &&
+                    metric_of(&run->figures, metric, &above) &&
                     metric_of(&other->figures, metric, &below) && below > 0)
                         values[count++] = above / below;
         }

@@ -65,8 +65,8 @@ struct range {
 bool report_range(const struct report *report, const struct report_run *group,
                   const struct metric *metric, struct range *ret_range);
 /*
- * The ratio of the first server to the second, over the rounds in which both have the metric, and
- * the second not 0; false: there is no such round.
+ * The ratio of the first server to the second, over the rounds in which both have answered and have
+ * the metric, and the second not 0; false: there is no such round.
  */
 bool report_ratio(const struct report *report, const struct report_run *group,
                   const struct metric *metric, struct range *ret_range);

@@ -34,6 +34,7 @@ struct flight {
         struct event_reader reader;
         struct answer_chunk end; /* what the chunks have said so far */
         struct bytes body;       /* of a refusal */
+        bool events;             /* some have come */
         int status;
         int result; /* -ENOMEM */
 };
@@ -148,6 +149,7 @@ static int on_event(void *arg, const char *data, size_t bytes)
         struct flight *flight = arg;
         struct answer_chunk chunk;
 
+        flight->events = true;
         answer_chunk_read(data, bytes, &chunk);
         if (chunk.has_usage) {
                 flight->sample->has_usage = true;
@@ -182,17 +184,20 @@ static bool on_data(void *arg, const void *bytes, size_t count)
 static void judge_refusal(struct flight *flight, char name[32])
 {
         struct http_target *t = flight->of;
-        bool none = flight->status == 404 || flight->status == 405 || flight->status == 501;
+        const char *advice = "";
         struct answer_chunk refusal;
 
         answer_refusal_read(flight->body.at ? flight->body.at : "", flight->body.count, &refusal);
         snprintf(name, 32, "http %d", flight->status);
-        if (none) /* leaves space for the advice, also where this becomes part of a message */
+        if (flight->status == 401 || flight->status == 403)
+                advice = *t->authorization ? " (it refuses the key of --key-file)"
+                                           : " (--key-file gives a key)";
+        else if (flight->status == 404 || flight->status == 405 || flight->status == 501)
+                advice = t->chat ? " (if the server has no /chat/completions: --api completions)"
+                                 : " (if the server has no /completions: --api chat)";
+        if (*advice) /* which has space, also where this becomes part of a message */
                 refusal.why[utf8_valid(refusal.why, strnlen(refusal.why, ADVISED_BYTES))] = '\0';
-        snprintf(t->target.why, sizeof(t->target.why), "%s%s", refusal.why,
-                 !none     ? ""
-                 : t->chat ? " (if the server has no /chat/completions: --api completions)"
-                           : " (if the server has no /completions: --api chat)");
+        snprintf(t->target.why, sizeof(t->target.why), "%s%s", refusal.why, advice);
 }
 
 /* The name of what went wrong; "": nothing. */
@@ -212,8 +217,10 @@ static const char *judge(struct flight *flight, enum web_end end, const char *wh
         } else if (end == WEB_GOOD && !flight->end.choices) {
                 snprintf(name, 32, "%s", "bad answer");
                 snprintf(target->why, sizeof(target->why),
-                         "the answer has no choices: is the URL that of an API of OpenAI, which "
-                         "mostly ends with /v1?");
+                         "%s: is the URL that of an API of "
+                         "OpenAI, which mostly ends with /v1?",
+                         flight->events ? "the answer has no choices"
+                                        : "the answer is no stream of events");
         } else if (end != WEB_GOOD || !(flight->end.done || flight->end.finished)) {
                 snprintf(name, 32, "%s", flight->status ? "cut" : "lost");
                 snprintf(target->why, sizeof(target->why), "%s",
