@@ -38,7 +38,7 @@ int incoming_commit(struct incoming *incoming, const struct manifest *manifest);
 /* Gives the lock back; what has come stays, if it was not committed. */
 void incoming_close(struct incoming *incoming);
 
-#define STORE_REFUSAL_BYTES 512u
+#define STORE_REFUSAL_BYTES 640u
 /* Notes why samovard cannot serve what has come; the next incoming_tidy() removes the note. */
 void incoming_refuse(const struct incoming *incoming, const char *why);
 /* That note of the pull of this name: false: there is none. */
