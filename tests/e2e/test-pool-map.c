@@ -151,7 +151,8 @@ static void shows_free_shared_cached_and_pinned_blocks(void **state)
                 ((uint32_t *)(uintptr_t)ask.tokens)[i] = 97 + i % 20;
         assert_int_equal(smv_generate(client, &ask, &stream), 0);
         sums = await_map(client, is_shared_by_forks);
-        assert_int_equal(sums.shared, 2); /* 40 tokens: two whole blocks */
+        /* 40 tokens: two whole blocks, and a part of one until each stream has its copy. */
+        assert_in_range(sums.shared, 2, 3);
         assert_int_equal(sums.users, 1);
         for (uint32_t i = 0; i < FORKS; i++)
                 assert_int_equal(smv_cancel(client, stream + i), 0);
