@@ -42,9 +42,14 @@ static struct json_document *parse(const struct run_result *ran)
 double told(const struct run_result *ran, const char *path)
 {
         struct json_document *json = parse(ran);
+        uint32_t node = find(json, 0, path);
         double value = -1;
+        bool truth;
 
-        json_real(json, find(json, 0, path), &value);
+        if (json_kind(json, node) == JSON_ARRAY || json_kind(json, node) == JSON_OBJECT)
+                value = json_count(json, node);
+        else if (!json_real(json, node, &value) && json_bool(json, node, &truth))
+                value = truth;
         json_free(json);
         return value;
 }

@@ -7,7 +7,7 @@
 
 #include "tests/e2e/daemon-fixture.h"
 
-/* The number at the path; -1: there is none. */
+/* The number at the path, or a truth as 1 or 0, or how many members there are; -1: nothing. */
 double told(const struct run_result *ran, const char *path);
 /* The same below the run of a server in a round. */
 double told_of(const struct run_result *ran, char server, double round, const char *path);

@@ -7,54 +7,11 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include "json/reader.h"
+#include "tests/e2e/bench-report.h"
 #include "tests/e2e/bridge-fixture.h"
 #include "tests/e2e/raw-client.h"
 
-#define SAMOVAR   env_path("SAMOVAR")
-#define NODES_MAX 1000000u
-
-/* The value at a path of keys like "runs.0.answered" in the JSON that a command has printed. */
-static double told(const struct run_result *ran, const char *path)
-{
-        struct json_document *json;
-        char why[128], key[64];
-        double value = -1;
-        uint32_t node = 0;
-        bool truth;
-
-        if (json_parse(ran->out, strlen(ran->out), NODES_MAX, &json, why, sizeof(why)))
-                fail_msg("%s\n%s\n%s", why, ran->out, ran->err);
-        while (*path) {
-                size_t length = strcspn(path, ".");
-
-                snprintf(key, sizeof(key), "%.*s", (int)length, path);
-                path += length + (path[length] == '.');
-                if (json_kind(json, node) == JSON_ARRAY) {
-                        uint32_t at = json_first(json, node);
-
-                        for (int i = atoi(key); i > 0; i--)
-                                at = json_next(json, at);
-                        node = at;
-                } else {
-                        node = json_member(json, node, key);
-                }
-        }
-        if (!json_real(json, node, &value) && json_bool(json, node, &truth))
-                value = truth;
-        if (json_kind(json, node) == JSON_ARRAY || json_kind(json, node) == JSON_OBJECT)
-                value = json_count(json, node);
-        json_free(json);
-        return value;
-}
-
-static void assert_told(const struct run_result *ran, const char *path, double wanted)
-{
-        double value = told(ran, path);
-
-        if (value != wanted)
-                fail_msg("%s is %g, not %g, in:\n%s\n%s", path, value, wanted, ran->out, ran->err);
-}
+#define SAMOVAR env_path("SAMOVAR")
 
 static void assert_lines(const char *path, unsigned wanted)
 {

@@ -2,16 +2,12 @@
  * samovar bench against servers that speak the API of OpenAI in ways of their own: what it reports
  * must be what they have done (odd-openai.py).
  */
-#include <fcntl.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include "tests/e2e/bench-report.h"
+#include "tests/e2e/python-server.h"
 
 #define SAMOVAR  env_path("SAMOVAR")
 #define REQUESTS 4
@@ -20,43 +16,19 @@
 
 /* ---- the servers ---- */
 
-static pid_t servers;
 static unsigned port;
 
 static int set_up(void **state)
 {
-        char program[512], line[16];
-        FILE *from;
-        int out[2], found;
-
-        if (fixture_set_up(state) || pipe2(out, O_CLOEXEC))
+        if (fixture_set_up(state))
                 return 1;
-        snprintf(program, sizeof(program), "%s/tests/e2e/odd-openai.py", env_path("SOURCES"));
-        servers = fork();
-        if (!servers) {
-                prctl(PR_SET_PDEATHSIG, SIGKILL);
-                dup2(out[1], STDOUT_FILENO);
-                execlp("python3", "python3", "-B", program, (char *)NULL);
-                _exit(127);
-        }
-        close(out[1]);
-        from = fdopen(out[0], "r");
-        found = from && fgets(line, sizeof(line), from) && sscanf(line, "%u", &port) == 1;
-        if (from)
-                fclose(from);
-        return found ? 0 : 1;
-}
-
-static void stop_servers(void)
-{
-        if (servers > 0 && !kill(servers, SIGKILL))
-                waitpid(servers, NULL, 0);
-        servers = 0;
+        port = python_server_start("odd-openai", NULL);
+        return 0;
 }
 
 static int tear_down(void **state)
 {
-        stop_servers();
+        python_server_stop();
         return fixture_tear_down(state);
 }
 
@@ -394,31 +366,9 @@ static void a_url_where_nothing_listens_is_told(void **state)
 
         assert_refusal(BENCH(*state, "plain/v1", "--against", "unix:/tmp/none/sock:/v1"), 3,
                        "--against: unix:/tmp/none/sock:/v1: ");
-        stop_servers();
+        python_server_stop();
         snprintf(dead, sizeof(dead), "http://127.0.0.1:%u/plain/v1: ", port);
         assert_refusal(BENCH(*state, "plain/v1", NULL), 3, dead);
-}
-
-/* Says why these tests cannot run here; false: they can. */
-static bool lacks_something(void)
-{
-        char line[1024], said[256] = "";
-        FILE *out;
-
-        if (system("python3 -c pass 2>/dev/null")) {
-                printf("# there is no python3\n");
-                return true;
-        }
-        snprintf(line, sizeof(line), "%s bench --url http://127.0.0.1:1/v1 2>&1", SAMOVAR);
-        out = popen(line, "r");
-        if (!out || !fgets(said, sizeof(said), out))
-                *said = '\0';
-        if (out)
-                pclose(out);
-        if (!strstr(said, "without libcurl"))
-                return false;
-        printf("# the build has no libcurl\n");
-        return true;
 }
 
 #define SERVERS_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -443,7 +393,7 @@ int main(void)
         };
 
         require_env_paths((const char *const[]){ "SAMOVAR", "SOURCES", NULL });
-        if (lacks_something())
+        if (python_server_is_missing("bench --url http://127.0.0.1:1/v1"))
                 return 77;
         return cmocka_run_group_tests(tests, NULL, NULL);
 }

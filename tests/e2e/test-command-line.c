@@ -77,6 +77,23 @@ static void help_and_version_are_words_too(void **state)
                     (const char *const[]){ "--version", NULL });
 }
 
+static void help_lists_the_commands_in_groups(void **state)
+{
+        static const char *const lines[] = { "\n\nQuestions:\n  ask ",
+                                             "\n\nMany questions:\n  batch ",
+                                             "\n\nModels:\n  models ", "\n\nThe daemon:\n  status ",
+                                             "\n\nTemplates and tokens:\n  template " };
+        struct run_result ran = RUN(*state, NULL, SAMOVAR, "--help");
+        const char *at = ran.out;
+
+        assert_int_equal(ran.status, 0);
+        for (size_t i = 0; i < sizeof(lines) / sizeof(*lines); i++) {
+                at = strstr(at, lines[i]);
+                assert_non_null(at);
+        }
+        run_result_free(&ran);
+}
+
 static void a_mistyped_word_gets_a_hint(void **state)
 {
         struct daemon_fixture *fixture = *state;
@@ -158,6 +175,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(flags_may_stand_before_the_command),
                 DAEMON_TEST(help_and_version_are_words_too),
+                DAEMON_TEST(help_lists_the_commands_in_groups),
                 DAEMON_TEST(a_mistyped_word_gets_a_hint),
                 DAEMON_TEST(refuses_values_out_of_range_without_a_daemon),
                 DAEMON_TEST(ignore_eos_goes_on_after_the_end_token),

@@ -15,6 +15,7 @@
 #include "store/gguf-head.h"
 #include "store/text-file.h"
 #include "tests/e2e/daemon-fixture.h"
+#include "tests/e2e/python-server.h"
 #include "tests/skip.h"
 #include "tests/unit/good-folder.h"
 
@@ -25,57 +26,22 @@
 #define SAME_URL "cmp $TOY_MODEL $1/models/tea/tea.gguf"
 #define SAME     "cmp $TOY_MODEL $1/models/tea-Q8_0/tea-Q8_0.gguf"
 
-/* The server of a test. */
-static pid_t hub;
 static unsigned hub_port;
-
-static void start_hub(const struct daemon_fixture *fixture)
-{
-        char program[512], ports[64] = "";
-        int out[2];
-
-        snprintf(program, sizeof(program), "%s/tests/e2e/hub.py", env_path("SOURCES"));
-        assert_int_equal(pipe2(out, O_CLOEXEC), 0);
-        hub = fork();
-        assert_true(hub >= 0);
-        if (!hub) {
-                dup2(out[1], STDOUT_FILENO);
-                execlp("python3", "python3", program, fixture->directory, (char *)NULL);
-                _exit(127);
-        }
-        close(out[1]);
-        for (size_t at = 0; !strchr(ports, '\n');) {
-                ssize_t n = read(out[0], ports + at, sizeof(ports) - 1 - at);
-
-                if (n <= 0)
-                        fail_msg("hub.py does not start");
-                at += (size_t)n;
-        }
-        close(out[0]);
-        assert_int_equal(sscanf(ports, "%u", &hub_port), 1);
-}
 
 static int set_up(void **state)
 {
-        int r = fixture_set_up(state);
+        struct daemon_fixture *fixture;
 
-        if (!r)
-                start_hub(*state);
-        return r;
-}
-
-static void stop_hub(void)
-{
-        if (!hub)
-                return;
-        kill(hub, SIGKILL);
-        waitpid(hub, NULL, 0);
-        hub = 0;
+        if (fixture_set_up(state))
+                return 1;
+        fixture = *state;
+        hub_port = python_server_start("hub", fixture->directory);
+        return 0;
 }
 
 static int tear_down(void **state)
 {
-        stop_hub();
+        python_server_stop();
         return fixture_tear_down(state);
 }
 
@@ -202,7 +168,7 @@ static void asks_the_service_before_a_private_daemon(void **state)
         expect(fixture, "$SAMOVAR tokenize --socket $SOCK --model tea-Q8_0 hi", 1, "no_model");
         expect(fixture, "SAMOVAR_SOCKET=$SOCK $SAMOVAR tokenize --model nosuch hi", 1, "no_model");
         expect_good(fixture, "SAMOVAR_SOCKET=$SOCK $SAMOVAR models | grep -q '^tea-Q8_0 '");
-        stop_hub();
+        python_server_stop();
         fixture_stop(fixture);
 }
 
@@ -839,29 +805,6 @@ static void removes_models_but_not_those_that_are_served(void **state)
                0, "Tea is served by samovard (process ");
 }
 
-/* Says why these tests cannot run here; false: they can. */
-static bool lacks_something(void)
-{
-        char line[1024], said[256] = "";
-        FILE *out;
-
-        if (system("python3 -c pass 2>/dev/null")) {
-                printf("# there is no python3\n");
-                return true;
-        }
-        snprintf(line, sizeof(line), "%s pull --retries 1 http://127.0.0.1:1/a.gguf 2>&1",
-                 env_path("SAMOVAR"));
-        out = popen(line, "r");
-        if (out && fgets(said, sizeof(said), out) && strstr(said, "without libcurl")) {
-                printf("# the build has no libcurl\n");
-                pclose(out);
-                return true;
-        }
-        if (out)
-                pclose(out);
-        return false;
-}
-
 #define PULL_TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -900,7 +843,7 @@ int main(void)
         };
 
         require_env_paths(needed);
-        if (lacks_something())
+        if (python_server_is_missing("pull --retries 1 http://127.0.0.1:1/a.gguf"))
                 return 77;
         return cmocka_run_group_tests(tests, NULL, NULL);
 }
