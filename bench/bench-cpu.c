@@ -96,6 +96,14 @@ static void look_at_machine(void)
                 b.multiply[kind] = peaks_multiply(b.peaks, (enum peak_kind)kind);
 }
 
+/* Bfloats may be multiplied as floats, which is faster on some processors. */
+static double rate_of(int kind)
+{
+        bool as_floats = kind == PEAK_BFLOATS && b.multiply[kind] < b.multiply[PEAK_FLOATS];
+
+        return b.multiply[as_floats ? PEAK_FLOATS : kind];
+}
+
 /*
  * The least seconds that a step needs; `positions`: the positions that all rows attend to,
  * added up.
@@ -108,7 +116,7 @@ static double least(double rows, double wants, double positions, double kv_bytes
         double multiplying = positions * w->position / b.multiply[PEAK_FLOATS];
 
         for (int kind = 0; kind < PEAK_N; kind++)
-                multiplying += (rows * w->row[kind] + wants * w->want[kind]) / b.multiply[kind];
+                multiplying += (rows * w->row[kind] + wants * w->want[kind]) / rate_of(kind);
         *ret_what = reading > multiplying ? "reading" : "multiplying";
         return reading > multiplying ? reading : multiplying;
 }
@@ -292,7 +300,7 @@ static void open_all(const char *path, const struct cpu_model_conf *conf)
 static int usage(void)
 {
         fputs("usage: bench-cpu [--isa NAME] [--threads N] [-n TOKENS] [-r ROUNDS] [--rows PART] "
-              "[--batch N] FILE\n",
+              "[--batch N] [--ahead BYTES] FILE\n",
               stderr);
         return 2;
 }
@@ -303,6 +311,7 @@ static int parse(int argc, char **argv, struct cpu_model_conf *conf, uint32_t *r
                                                  { "threads", required_argument, NULL, 't' },
                                                  { "rows", required_argument, NULL, 'p' },
                                                  { "batch", required_argument, NULL, 'b' },
+                                                 { "ahead", required_argument, NULL, 'a' },
                                                  { 0 } };
         int option;
 
@@ -319,6 +328,8 @@ static int parse(int argc, char **argv, struct cpu_model_conf *conf, uint32_t *r
                         conf->threads = n;
                 else if (option == 'n' && n >= 1 && n <= 1024)
                         conf->tokens = n;
+                else if (option == 'a' && n <= 1u << 20)
+                        conf->lone_ahead = n ? n : KERNELS_AHEAD_NONE;
                 else if (option == 'r' && n >= 1 && n <= 30)
                         *rounds = n;
                 else

@@ -279,6 +279,7 @@ static int open_kernels(struct cpu_model *m)
         const struct kernels_conf conf = { .threads = m->conf.threads,
                                            .pin = true,
                                            .isa = m->conf.isa,
+                                           .lone_ahead = m->conf.lone_ahead,
                                            .rows_max = CPU_PROMPT,
                                            .slots_max = SLOTS,
                                            .pages_max = PAGES(positions_of(m, SLOT_DEEP)),

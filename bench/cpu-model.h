@@ -23,7 +23,8 @@
 struct cpu_model_conf {
         uint32_t threads; /* 0: one for each core */
         const char *isa;
-        uint32_t tokens; /* streams that are decoded at a time */
+        uint32_t lone_ahead; /* of struct kernels_conf */
+        uint32_t tokens;     /* streams that are decoded at a time */
 };
 
 struct cpu_model;

@@ -56,7 +56,7 @@ double load_parts_read(uint32_t threads, const char *path, uint64_t bytes)
         struct parts p = { 0 };
         struct thread_pool *thread_pool;
         double seconds;
-        int r = thread_pool_new(threads, true, &thread_pool);
+        int r = thread_pool_new(threads, true, NULL, &thread_pool);
 
         if (r)
                 return r;
@@ -80,7 +80,7 @@ double load_parts_memory(uint32_t threads, uint64_t bytes)
         struct parts p = { .memory = memory_new(pieces(bytes), PIECE) };
         struct thread_pool *thread_pool;
         double seconds;
-        int r = p.memory ? thread_pool_new(threads, true, &thread_pool) : -ENOMEM;
+        int r = p.memory ? thread_pool_new(threads, true, NULL, &thread_pool) : -ENOMEM;
 
         if (r)
                 return r;

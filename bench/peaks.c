@@ -37,7 +37,7 @@ int peaks_open(uint32_t threads, size_t bytes, struct peaks **ret_peaks)
         }
         madvise(p->memory, p->bytes, MADV_HUGEPAGE);
         memset(p->memory, 0x2c, p->bytes);
-        r = thread_pool_new(threads, true, &p->thread_pool);
+        r = thread_pool_new(threads, true, NULL, &p->thread_pool);
         if (r) {
                 peaks_close(p);
                 return r;

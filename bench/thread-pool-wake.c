@@ -28,7 +28,7 @@ int thread_pool_wake_measure(uint32_t threads, uint32_t rest_us, uint32_t count,
 {
         struct thread_pool *thread_pool;
         uint64_t began;
-        int r = thread_pool_new(threads, true, &thread_pool);
+        int r = thread_pool_new(threads, true, NULL, &thread_pool);
 
         if (r)
                 return r;

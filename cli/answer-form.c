@@ -107,11 +107,31 @@ static bool has_parts(const struct cli *cli)
                cli->generate.calls_max;
 }
 
+static int read_prediction(struct cli *cli)
+{
+        int r;
+
+        bytes_deinit(&cli->predicted); /* chat reads it for each question */
+        r = input_file(cli->prediction, &cli->predicted);
+        if (r)
+                return r;
+        if (cli->predicted.count > SMV_PREDICTION_BYTES_MAX) {
+                say("--prediction %s has %zu bytes; it may have %u", cli->prediction,
+                    cli->predicted.count, SMV_PREDICTION_BYTES_MAX);
+                return CLI_USAGE;
+        }
+        cli->generate.prediction = cli->predicted.count ? cli->predicted.at : NULL;
+        cli->generate.prediction_bytes = cli->predicted.count;
+        return 0;
+}
+
 int cli_answer_form(struct cli *cli)
 {
         struct json_writer to = { .to = &cli->constraint };
         int r = check_flags(cli);
 
+        if (!r && cli->prediction)
+                r = read_prediction(cli);
         if (cli->command == CLI_ASK && has_parts(cli))
                 cli->generate.parts = 1;
         if (r || (!cli->schema && !cli->regex && !cli->grammar && !cli->choice_count))

@@ -106,6 +106,32 @@ int answer_lines_tokens(struct answer_lines *lines, const struct smv_event *even
         return write_line(lines, &json);
 }
 
+static void put_depths(struct json_writer *json, const char *name, const uint32_t *counts,
+                       uint32_t count)
+{
+        json_write_raw(json, ",");
+        json_write_text(json, name, strlen(name));
+        json_write_raw(json, ":[");
+        for (uint32_t i = 0; i < count; i++) {
+                json_write_raw(json, i ? "," : "");
+                json_write_uint(json, counts[i]);
+        }
+        json_write_raw(json, "]");
+}
+
+/* As far as guesses have gone. */
+static void put_drafts_by_depth(struct json_writer *json, const struct smv_event *event)
+{
+        uint32_t count = 0;
+
+        while (count < SMV_DRAFT_TOKENS_MAX && event->drafted_by_depth[count])
+                count++;
+        if (!count)
+                return;
+        put_depths(json, "drafted_by_depth", event->drafted_by_depth, count);
+        put_depths(json, "drafts_right_by_depth", event->drafts_right_by_depth, count);
+}
+
 int answer_lines_end(struct answer_lines *lines, const struct smv_event *event)
 {
         const struct {
@@ -125,6 +151,11 @@ int answer_lines_end(struct answer_lines *lines, const struct smv_event *event)
                 { "reasoning_tokens", event->reasoning_tokens },
                 { "calls", event->calls },
                 { "parts_flags", event->parts_flags },
+                { "drafted", event->drafted },
+                { "drafts_right", event->drafts_right },
+                { "predicted", event->predicted },
+                { "predictions_right", event->predictions_right },
+                { "draft_steps", event->draft_steps },
                 /* The last three are left out if there is no such position. */
                 { "diverged_at", event->diverged_at },
                 { "diverged_cached_token", event->diverged_cached_token },
@@ -152,6 +183,7 @@ int answer_lines_end(struct answer_lines *lines, const struct smv_event *event)
                 json_write_raw(&json, ",\"chain\":");
                 json_write_text(&json, lines->chain, strlen(lines->chain));
         }
+        put_drafts_by_depth(&json, event);
         for (size_t i = 0; i < count; i++) {
                 json_write_raw(&json, ",");
                 json_write_text(&json, counts[i].name, strlen(counts[i].name));

@@ -102,6 +102,8 @@ struct cli {
         const char *choices[CHOICES_MAX];
         size_t choice_count;
         struct bytes constraint; /* made of them */
+        const char *prediction;
+        struct bytes predicted; /* its text */
         bool parts;
         const char *tools; /* a file */
         const char *allowed_tools[SMV_BANNED_TEXTS_MAX];

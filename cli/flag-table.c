@@ -131,6 +131,8 @@ const struct flag flag_table[] = {
 
         { "--priority",  "PRIORITY", GENERATE | CLI_BENCH, FLAG_WORD, offsetof(struct cli, generate.priority),    0, "scheduling priority: interactive, normal (the default; chat: interactive) or background", "Scheduling", .words = priorities },
         { "--deadline",  "MS",   GENERATE, FLAG_COUNT,  offsetof(struct cli, generate.deadline_ms), 0, "end after MS milliseconds with the tokens until then; refused if it could hardly begin by then" },
+        { "--draft-tokens", "N", GENERATE, FLAG_UINT32, offsetof(struct cli, generate.draft_tokens), SMV_SET_DRAFT_TOKENS, "guess so many next tokens at most; 0: none" },
+        { "--prediction", "FILE", GENERATE, FLAG_TEXT, offsetof(struct cli, prediction), 0, "a text that the answer will probably be, or have parts of, such as a file that is to be edited: it comes faster then" },
         { "--keep",      "SECONDS", ONE_QUESTION, FLAG_COUNT, offsetof(struct cli, keep_s),            0, "if this command dies, the stream waits this long for attach; stderr shows its resume id", .high = SMV_KEEP_MS_MAX / 1000 },
 
         { "-o",          "FILE", CLI_BATCH, FLAG_TEXT,  offsetof(struct cli, batch.output),         0, "write the answers to FILE, in the order of the lines; by default to stdout", "Batch" },

@@ -134,6 +134,7 @@ int main(int argc, char **argv)
         free(cli.found_model);
         bytes_deinit(&cli.packed);
         bytes_deinit(&cli.constraint);
+        bytes_deinit(&cli.predicted);
         bytes_deinit(&cli.input);
         free(cli.arguments);
         return r < 0 ? CLI_GOOD : r;

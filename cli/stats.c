@@ -80,6 +80,35 @@ static void say_stop(const struct cli *cli, const struct smv_event *end)
         bytes_deinit(&quoted);
 }
 
+/* "; by depth 40/52 31/40": of the first token of a guess, of the second, ... */
+static const char *describe_depths(const struct smv_event *end, char *text, size_t size)
+{
+        size_t at = (size_t)snprintf(text, size, "; by depth");
+
+        for (uint32_t i = 0; i < SMV_DRAFT_TOKENS_MAX && end->drafted_by_depth[i]; i++)
+                at += (size_t)snprintf(text + at, size - at, " %u/%u",
+                                       end->drafts_right_by_depth[i], end->drafted_by_depth[i]);
+        /* An older daemon does not say. */
+        return end->drafted_by_depth[0] ? text : "";
+}
+
+static void say_drafts(const struct smv_event *end)
+{
+        static const char *const reasons[] = {
+                [SMV_DRAFTS_ASKED] = "the client is asked before each token",
+                [SMV_DRAFTS_MIROSTAT] = "mirostat learns from each token",
+        };
+        char depths[16 + SMV_DRAFT_TOKENS_MAX * 24];
+        size_t why = end->no_drafts;
+
+        if (end->drafted)
+                say("drafts: %u of %u guessed token%s right, in %u step%s%s", end->drafts_right,
+                    end->drafted, plural(end->drafted), end->draft_steps, plural(end->draft_steps),
+                    describe_depths(end, depths, sizeof(depths)));
+        else if (why < sizeof(reasons) / sizeof(*reasons) && reasons[why])
+                say("drafts: none, because %s", reasons[why]);
+}
+
 static void say_reasoning(const struct smv_event *end)
 {
         if (end->parts_flags & SMV_PARTS_LIMIT)
@@ -115,6 +144,7 @@ void cli_say_stats(struct cli *cli, const struct smv_event *end)
         }
         say_preemptions(end);
         say_reasoning(end);
+        say_drafts(end);
         say_stop(cli, end);
         say("time: %.1f ms waiting, %.1f ms to the first token, %.1f ms to the last of %u",
             (double)end->queued_ns / 1e6, (double)end->prefill_ns / 1e6,

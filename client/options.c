@@ -20,7 +20,7 @@ int client_check_priority(struct smv_client *client, enum smv_priority priority)
 
 int client_check_set(struct smv_client *client, unsigned set)
 {
-        const unsigned known = 2 * SMV_SET_ROW_TOP - 1;
+        const unsigned known = 2 * SMV_SET_DRAFT_TOKENS - 1;
 
         if (!(set & ~known))
                 return 0;

@@ -279,7 +279,17 @@ int record_end(const struct record *record, struct smv_event *ret_event)
                 .parts_flags = end.parts_flags,
                 .asked = le32toh(end.asked),
                 .late = le32toh(end.late),
+                .drafted = le32toh(end.drafted),
+                .drafts_right = le32toh(end.drafts_right),
+                .predicted = le32toh(end.predicted),
+                .predictions_right = le32toh(end.predictions_right),
+                .draft_steps = le32toh(end.draft_steps),
+                .no_drafts = le32toh(end.no_drafts),
                 .sequence = record->head.sequence,
         };
+        for (uint32_t i = 0; i < SMV_DRAFT_TOKENS_MAX; i++) {
+                ret_event->drafted_by_depth[i] = le32toh(end.drafted_by_depth[i]);
+                ret_event->drafts_right_by_depth[i] = le32toh(end.drafts_right_by_depth[i]);
+        }
         return 0;
 }

@@ -42,6 +42,10 @@ static void put_generate(struct codec_writer *writer, const struct smv_generate 
                 codec_put_bool(writer, "parts", true);
         if (o->constraint)
                 codec_put_given(writer, "constraint", o->constraint, o->constraint_bytes);
+        if (o->prediction)
+                codec_put_given(writer, "prediction", o->prediction, o->prediction_bytes);
+        if (o->draft_tokens || (o->set & SMV_SET_DRAFT_TOKENS))
+                codec_put_uint(writer, "draft_tokens", o->draft_tokens);
         if (o->tool_choice)
                 codec_put_text(writer, "tool_choice", choice, strlen(choice));
         if (o->allowed_tool_count)

@@ -404,6 +404,8 @@ struct head {
         float softcap;     /* 0: none */
 };
 
+#define KERNELS_AHEAD_NONE UINT32_MAX
+
 struct kernels_conf {
         /*
          * Threads of the thread pool, including the caller; 0: one for each core that the process
@@ -416,10 +418,15 @@ struct kernels_conf {
          */
         bool pin;
         /*
-         * The instruction set: "auto", or a lower one by force: "avx512bf16", "avx512", "avx2",
-         * "c".
+         * The instruction set: "auto", or a lower one by force: "amx", "avx512bf16", "avx512",
+         * "avx2", "c". "amx-emulated" has the bits of "amx" on any machine, slowly.
          */
         const char *isa;
+        /*
+         * For "cpu", with one row of x or a few: the bytes ahead at which weights are prefetched.
+         * 0: those that suit the processor; KERNELS_AHEAD_NONE: as on a processor that needs none.
+         */
+        uint32_t lone_ahead;
         uint32_t rows_max; /* most rows in a step */
         uint32_t groups;   /* page tables of each slot; 1 to KV_GROUPS_MAX, 0 counts as 1 */
         uint32_t slots_max;
@@ -433,6 +440,11 @@ struct kernels_conf {
          * Bits above.
          */
         bool deterministic;
+        /*
+         * Or NULL: another backend of the same kind, which the same thread calls, and which is
+         * closed later. On the cpu both use its threads; `threads` and `pin` do not matter then.
+         */
+        struct kernels *beside;
         /* For "cuda": the file of the library, and the number of the GPU. */
         const char *library;
         uint32_t device;

@@ -45,9 +45,11 @@ int settings_init(const struct settings_table *table, void *values)
         int r = 0;
 
         clear(table, values);
-        for (size_t i = 0; !r && i < table->count; i++)
+        for (size_t i = 0; !r && i < table->count; i++) {
+                assert(!table->rows[i].words[SETTING_WORDS - 1]);
                 if (table->rows[i].initial)
                         r = setting_set(values, &table->rows[i], &at, table->rows[i].initial);
+        }
         if (r)
                 settings_deinit(table, values);
         return error_pass(r);

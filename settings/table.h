@@ -40,13 +40,16 @@ enum setting_use {
         FLAG_ONLY, /* when it starts, and not in a file */
 };
 
+#define SETTING_WORDS 8u /* the NULL included */
+
 struct setting {
         const char *name;
         enum setting_kind kind;
         size_t offset;
         const char *initial; /* NULL: none */
         uint64_t low, high;
-        const char *words[6]; /* NULL-terminated; for KIND_TEXT: the name of the value in --help */
+        /* NULL-terminated; for KIND_TEXT: the name of the value in --help */
+        const char *words[SETTING_WORDS];
         enum setting_use use;
         const char *help;
         const char *group; /* the headline of the group that begins here; NULL: the same group */

@@ -55,6 +55,8 @@ static const struct {
         { "connections",              "gauge",   "connections.open",  "Connections of the daemon." },
         { "handles",                  "gauge",   "handles.open",      "Open handles." },
         { "steps_total",              "counter", "steps",             "Steps of the engine." },
+        { "spec_decode_num_draft_tokens_total", "counter", "drafted", "Guessed tokens that were computed." },
+        { "spec_decode_num_accepted_tokens_total", "counter", "drafts_right", "Guessed tokens that were right." },
         { "forks_total",              "counter", "requests.forks",    "Forks of running streams." },
         { "shared_blocks",            "gauge",   "blocks.shared",     "Blocks that more than one request refers to." },
         { "ring_full_stalls_total",   "counter", "requests.stalls",   "Times that a stream paused because its client did not read." },
@@ -129,6 +131,21 @@ static void put_steps(struct metrics_writer *w, const struct json_document *json
         put_buckets(w, json, name, at_path(json, "step_rows"), at_path(json, "step_rows.le"), rows);
 }
 
+/* By position in a guess, from 0 as in vLLM. */
+static void put_drafts(struct metrics_writer *w, const struct json_document *json, const char *key,
+                       const char *name, const char *help)
+{
+        uint32_t at = json_first(json, at_path(json, key));
+        double value = 0;
+
+        if (at != JSON_NONE)
+                metrics_put_head(w, name, "counter", help);
+        for (unsigned i = 0; at != JSON_NONE; i++, at = json_next(json, at)) {
+                json_real(json, at, &value);
+                metrics_put(w, METRICS_PREFIX "%s{position=\"%u\"} %.17g\n", name, i, value);
+        }
+}
+
 static void put_usage(struct metrics_writer *w, const struct json_document *json)
 {
         double total = 0, in_use = 0;
@@ -201,6 +218,11 @@ void metrics_daemon_write(struct metrics_writer *w, const struct json_document *
         put_usage(w, json);
         put_cache_config(w, json);
         put_steps(w, json);
+        put_drafts(w, json, "drafted_by_depth", "spec_decode_num_draft_tokens_per_pos_total",
+                   "Guessed tokens that were computed, by position in their guess.");
+        put_drafts(w, json, "drafts_right_by_depth",
+                   "spec_decode_num_accepted_tokens_per_pos_total",
+                   "Guessed tokens that were right, by position in their guess.");
         put_refusals(w, json);
         metrics_put_head(w, "num_requests_waiting_by_reason", "gauge",
                          "Requests that wait, by reason.");

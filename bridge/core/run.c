@@ -542,6 +542,10 @@ struct run_usage run_usage(const struct run *run)
         for (uint32_t i = 0; i < run->count; i++) {
                 usage.output += run->choices[i].last.output_tokens;
                 usage.reasoning += run->choices[i].reasoning_tokens;
+                usage.drafted += run->choices[i].last.drafted;
+                usage.drafts_right += run->choices[i].last.drafts_right;
+                usage.predicted += run->choices[i].last.predicted;
+                usage.predictions_right += run->choices[i].last.predictions_right;
         }
         usage.cached = run->choices[0].last.cached_tokens;
         usage.queued_ns = run->choices[0].last.queued_ns;

@@ -129,7 +129,8 @@ void run_logprobs_take(struct run_choice *choice, size_t count);
 /* Sums over all choices. */
 struct run_usage {
         uint64_t prompt, cached, output, reasoning;
-        uint64_t queued_ns, prefill_ns, decode_ns; /* of the first choice */
+        uint64_t drafted, drafts_right, predicted, predictions_right; /* as END has them */
+        uint64_t queued_ns, prefill_ns, decode_ns;                    /* of the first choice */
 };
 struct run_usage run_usage(const struct run *run);
 

@@ -109,6 +109,20 @@ static void read_reasoning(struct fields *fields, uint32_t object, struct smv_ge
                 options->reasoning_end = message.at;
 }
 
+/* Our own name, and those of llama.cpp and Ollama, by which more may be asked for. */
+static void read_drafts(struct fields *fields, uint32_t object, struct smv_generate *options)
+{
+        uint64_t tokens;
+
+        if (!field_uint(fields, object, "draft_tokens", 0, SMV_DRAFT_TOKENS_MAX, &tokens) &&
+            !field_uint(fields, object, "speculative.n_max", 0, UINT32_MAX, &tokens) &&
+            !field_uint(fields, object, "draft_num_predict", 0, UINT32_MAX, &tokens))
+                return;
+        options->draft_tokens =
+                tokens < SMV_DRAFT_TOKENS_MAX ? (uint32_t)tokens : SMV_DRAFT_TOKENS_MAX;
+        options->set |= SMV_SET_DRAFT_TOKENS;
+}
+
 void sampling_read(struct fields *fields, uint32_t object, double temperature_max,
                    struct smv_generate *options)
 {
@@ -126,6 +140,7 @@ void sampling_read(struct fields *fields, uint32_t object, double temperature_ma
         read_cuts(fields, object, options);
         read_mirostat(fields, object, options);
         read_reasoning(fields, object, options);
+        read_drafts(fields, object, options);
         if (field_bool(fields, object, "ignore_eos", &ignore_eos))
                 options->ignore_eos = ignore_eos;
         /* run_keep_ms() takes it, when all of the request is known. */

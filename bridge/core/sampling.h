@@ -19,7 +19,8 @@
  * top_n_sigma, typical_p, xtc_probability, xtc_threshold, dynatemp_range, dynatemp_exponent,
  * mirostat (0 or 2), mirostat_tau, mirostat_eta.  The limit of reasoning is vLLM's
  * thinking_token_budget, or llama.cpp's reasoning_budget, reasoning_budget_tokens or
- * thinking_budget_tokens, with reasoning_budget_message.
+ * thinking_budget_tokens, with reasoning_budget_message.  The tokens of a guess are draft_tokens,
+ * llama.cpp's speculative.n_max, or Ollama's draft_num_predict.
  */
 void sampling_read(struct fields *fields, uint32_t object, double temperature_max,
                    struct smv_generate *options);

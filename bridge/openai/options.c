@@ -1,5 +1,7 @@
 #include "bridge/openai/options.h"
 
+#include <string.h>
+
 #include <samovar/protocol.h>
 
 #include "bridge/core/constraint.h"
@@ -47,11 +49,78 @@ static void read_count(struct fields *fields, struct smv_generate *options)
                             (unsigned long long)best_of);
 }
 
+/* The bytes of all texts of a list of parts; copies them to `to`, if it is not NULL. */
+static size_t join_parts(struct fields *fields, uint32_t list, char *to)
+{
+        size_t bytes = 0;
+
+        for (uint32_t at = json_first(fields->json, list); at != JSON_NONE;
+             at = json_next(fields->json, at)) {
+                struct text kind = text_of(fields->json, json_member(fields->json, at, "type"));
+                struct text text = text_of(fields->json, json_member(fields->json, at, "text"));
+
+                if (!text_is(kind, "text") || !text.at) {
+                        fields_fail(fields, FAILURE_REQUEST, "prediction",
+                                    "a part of prediction.content must be of the type text, with a "
+                                    "text");
+                        return 0;
+                }
+                if (to)
+                        memcpy(to + bytes, text.at, text.bytes);
+                bytes += text.bytes;
+        }
+        return bytes;
+}
+
+/* {"type": "content", "content": a text, or a list of parts} */
+static struct text read_prediction(struct call *call, struct fields *fields)
+{
+        uint32_t object = field_object(fields, 0, "prediction"), content;
+        struct text text;
+        char *to;
+
+        if (object == JSON_NONE)
+                return (struct text){ 0 };
+        if (!text_is(text_of(fields->json, json_member(fields->json, object, "type")), "content"))
+                fields_fail(fields, FAILURE_REQUEST, "prediction.type",
+                            "prediction.type must be content");
+        content = json_member(fields->json, object, "content");
+        text = text_of(fields->json, content);
+        if (text.at)
+                return text;
+        if (json_kind(fields->json, content) != JSON_ARRAY) {
+                fields_fail(fields, FAILURE_REQUEST, "prediction.content",
+                            "prediction.content must be a text or a list of parts");
+                return (struct text){ 0 };
+        }
+        text.bytes = join_parts(fields, content, NULL);
+        to = arena_alloc(&call->arena, text.bytes + 1);
+        if (to)
+                join_parts(fields, content, to);
+        text.at = to;
+        return text;
+}
+
+static void use_prediction(struct call *call, struct fields *fields, struct smv_generate *options)
+{
+        struct text text = read_prediction(call, fields);
+
+        if (text.bytes > SMV_PREDICTION_BYTES_MAX)
+                fields_fail(fields, FAILURE_REQUEST, "prediction.content",
+                            "prediction.content has %zu bytes; it may have %u", text.bytes,
+                            SMV_PREDICTION_BYTES_MAX);
+        if (!text.at || !text.bytes)
+                return;
+        options->prediction = text.at;
+        options->prediction_bytes = text.bytes;
+}
+
 void openai_read_options(struct call *call, struct fields *fields, struct smv_generate *options)
 {
         openai_read_sampling(call, fields, options);
         sampling_read_stops(fields, &call->arena, 0, "stop", options);
         read_count(fields, options);
+        use_prediction(call, fields, options);
         sampling_read_tier(fields, options);
         sampling_read_seed(fields, 0, options);
 }

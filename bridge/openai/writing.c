@@ -22,6 +22,9 @@ void openai_put_usage(struct json_builder *to, const struct run *run)
         json_put_key(to, "completion_tokens_details");
         json_put_object(to);
         json_put_key_uint(to, "reasoning_tokens", usage.reasoning);
+        json_put_key_uint(to, "accepted_prediction_tokens", usage.predictions_right);
+        json_put_key_uint(to, "rejected_prediction_tokens",
+                          usage.predicted - usage.predictions_right);
         json_put_object_end(to);
         json_put_object_end(to);
 }
@@ -54,6 +57,10 @@ void openai_put_timings(struct json_builder *to, const struct run *run)
         put_ms(to, "predicted_ms", usage.decode_ns);
         put_rate(to, "predicted_per_second", usage.output, usage.decode_ns);
         put_ms(to, "queued_ms", usage.queued_ns);
+        if (usage.drafted) {
+                json_put_key_uint(to, "draft_n", usage.drafted);
+                json_put_key_uint(to, "draft_n_accepted", usage.drafts_right);
+        }
         if (run_miss(run, &reason))
                 json_put_key_word(to, "cache_miss", metrics_miss_word(reason));
         json_put_object_end(to);

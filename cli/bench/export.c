@@ -75,6 +75,11 @@ static void put_run(struct json_builder *to, const struct report *report,
                 json_put_key_uint(to, "cached_tokens", figures->cached_tokens);
                 put_key_float(to, "input_tokens_per_second", figures->input_s);
         }
+        if (figures->drafted) {
+                json_put_key_uint(to, "drafted_tokens", figures->drafted);
+                json_put_key_uint(to, "drafts_right", figures->drafts_right);
+                put_key_float(to, "tokens_per_step", figures->tokens_step);
+        }
         put_key_float(to, "requests_per_second", figures->requests_s);
         put_key_float(to, "output_tokens_per_second", figures->output_s);
         put_key_float(to, "good_requests_per_second", figures->good_s);
@@ -213,6 +218,7 @@ static int put_csv_head(struct bytes *to)
                 to,
                 "server,address,model,batching,round,concurrency,rate,answered,failed,"
                 "not_sent,shorter,without_usage,seconds,input_tokens,output_tokens,cached_tokens,"
+                "drafted_tokens,drafts_right,"
                 "requests_per_second,input_tokens_per_second,output_tokens_per_second,"
                 "good_requests_per_second,good_share,own_cpu_percent");
 
@@ -230,12 +236,18 @@ static int put_csv_head(struct bytes *to)
 /* From input_tokens to input_tokens_per_second.  Numbers that are not known are empty. */
 static int put_csv_tokens(const struct figures *f, struct bytes *to)
 {
-        if (f->untold)
-                return put(to, ",,%llu,,%.17g,", (unsigned long long)f->output_tokens,
-                           f->requests_s);
-        return put(to, ",%llu,%llu,%llu,%.17g,%.17g", (unsigned long long)f->input_tokens,
-                   (unsigned long long)f->output_tokens, (unsigned long long)f->cached_tokens,
-                   f->requests_s, f->input_s);
+        int r = f->untold ? put(to, ",,%llu,", (unsigned long long)f->output_tokens)
+                          : put(to, ",%llu,%llu,%llu", (unsigned long long)f->input_tokens,
+                                (unsigned long long)f->output_tokens,
+                                (unsigned long long)f->cached_tokens);
+
+        if (!r)
+                r = f->drafted ? put(to, ",%llu,%llu", (unsigned long long)f->drafted,
+                                     (unsigned long long)f->drafts_right)
+                               : put(to, ",,");
+        if (!r)
+                r = put(to, ",%.17g,", f->requests_s);
+        return r || f->untold ? r : put(to, "%.17g", f->input_s);
 }
 
 static int put_csv_row(const struct report *report, const struct report_run *run, struct bytes *to)
@@ -291,6 +303,10 @@ static void put_sample(struct json_builder *to, const struct sample *sample)
         if (sample->has_usage) {
                 json_put_key_uint(to, "input_tokens", sample->input);
                 json_put_key_uint(to, "cached_tokens", sample->cached);
+        }
+        if (sample->drafted) {
+                json_put_key_uint(to, "drafted_tokens", sample->drafted);
+                json_put_key_uint(to, "drafts_right", sample->drafts_right);
         }
         if (*sample->error)
                 json_put_key_word(to, "error", sample->error);

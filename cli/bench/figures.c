@@ -37,6 +37,8 @@ const struct metric metrics[] = {
         { "e2e_p99_ms", "E2E p99", OF(E2E, p99) },
         { "good_requests_per_second", "good/s", RATE(good_s, NEEDS_NOTHING) },
         { "cached_percent", "cached %", RATE(cached_percent, NEEDS_USAGE) },
+        { "drafts_right_percent", "right %", RATE(right_percent, NEEDS_DRAFTS) },
+        { "tokens_per_step", "tok/step", RATE(tokens_step, NEEDS_DRAFTS) },
         { "own_cpu_percent", "own CPU %", AT(own_cpu), true, NEEDS_NOTHING, SPREADS },
 };
 const size_t metric_count = sizeof(metrics) / sizeof(*metrics);
@@ -44,6 +46,8 @@ const size_t metric_count = sizeof(metrics) / sizeof(*metrics);
 bool metric_of(const struct figures *figures, const struct metric *metric, double *ret_value)
 {
         if (metric->needs == NEEDS_USAGE && (figures->untold || !figures->answers))
+                return false;
+        if (metric->needs == NEEDS_DRAFTS && !figures->drafted)
                 return false;
         if (metric->needs == NEEDS_SAMPLES && !figures->spreads[metric->spread].count)
                 return false;
@@ -146,6 +150,8 @@ static void add_up(const struct load_result *result, const struct slo *slo, stru
                 figures->input_tokens += sample->input;
                 figures->output_tokens += sample->output;
                 figures->cached_tokens += sample->cached;
+                figures->drafted += sample->drafted;
+                figures->drafts_right += sample->drafts_right;
                 if (sample_is_good(sample, slo)) {
                         good++;
                         good_output += sample->output;
@@ -161,6 +167,13 @@ static void add_up(const struct load_result *result, const struct slo *slo, stru
         if (figures->input_tokens)
                 figures->cached_percent =
                         100 * (double)figures->cached_tokens / (double)figures->input_tokens;
+        /* A right guess is a token that had no step of its own. */
+        if (figures->drafted) {
+                figures->right_percent =
+                        100 * (double)figures->drafts_right / (double)figures->drafted;
+                figures->tokens_step = (double)figures->output_tokens /
+                                       (double)(figures->output_tokens - figures->drafts_right);
+        }
         figures->own_cpu = 100 * result->cpu_s / seconds;
 }
 

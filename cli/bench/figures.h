@@ -50,12 +50,15 @@ struct figures {
         double seconds;
         uint64_t input_tokens, cached_tokens; /* of the answers with usage */
         uint64_t output_tokens;
+        uint64_t drafted, drafts_right; /* guesses that servers tell; 0: none, or they do not */
         /* A second. */
         double requests_s, input_s, output_s;
         /* Answers within the target, and their share of all requests; without a target, all. */
         double good_s, good_output_s, good_share;
         double cached_percent; /* of the tokens of the prompts */
-        double own_cpu;        /* of this process, in percent of one core */
+        /* With guesses: the right ones in percent; tokens of answers for each step of a stream. */
+        double right_percent, tokens_step;
+        double own_cpu; /* of this process, in percent of one core */
         struct numbers spreads[SPREADS];
         double curves[SPREADS][CURVE_POINTS];
 };
@@ -68,7 +71,7 @@ int figures_of(const struct load_result *result, const struct slo *slo,
 bool sample_value(const struct sample *sample, enum spread spread, double *ret_ms);
 bool sample_is_good(const struct sample *sample, const struct slo *slo);
 
-enum metric_needs { NEEDS_NOTHING, NEEDS_USAGE, NEEDS_SAMPLES };
+enum metric_needs { NEEDS_NOTHING, NEEDS_USAGE, NEEDS_DRAFTS, NEEDS_SAMPLES };
 
 /* One number of the figures, for tables: its name in files, its title, and where it is. */
 struct metric {

@@ -18,6 +18,7 @@ struct sample {
         double ended;       /* the answer was complete, or the request failed */
         bool has_usage;
         uint32_t input, output, cached; /* tokens, as the server counts them */
+        uint32_t drafted, drafts_right; /* guesses at its tokens, if the server tells; of these */
         uint32_t wanted_output;         /* 0: any; the model may end the answer */
         uint32_t pieces;                /* events with tokens */
         /* The times between them: pieces - 1. */

@@ -132,6 +132,15 @@ static int put_prompts(const struct figures *figures, struct bytes *to)
                    (unsigned long long)figures->input_tokens, figures->cached_percent);
 }
 
+static int put_drafts(const struct figures *figures, struct bytes *to)
+{
+        if (!figures->drafted)
+                return 0;
+        return put(to, "drafts     %llu guesses, %llu right (%.1f %%); %.2f tokens a step\n",
+                   (unsigned long long)figures->drafted, (unsigned long long)figures->drafts_right,
+                   figures->right_percent, figures->tokens_step);
+}
+
 static int put_counts(const struct report *report, const struct report_run *run, struct bytes *to)
 {
         const struct figures *figures = &run->figures;
@@ -153,6 +162,8 @@ static int put_counts(const struct report *report, const struct report_run *run,
                         brief(figures->output_s, c));
         if (!r)
                 r = put_prompts(figures, to);
+        if (!r)
+                r = put_drafts(figures, to);
         if (!r && slo_given(&report->slo))
                 r = put(to,
                         "goodput    %s requests and %s tokens a second; %.1f %% of the "
@@ -204,6 +215,20 @@ static const char *level_of(const struct report *report, const struct report_run
         return to;
 }
 
+/* Whether some run can have it. */
+static bool is_shown(const struct report *report, const struct metric *metric)
+{
+        uint32_t i = 0;
+
+        if (!strcmp(metric->name, "good_requests_per_second"))
+                return slo_given(&report->slo);
+        if (metric->needs != NEEDS_DRAFTS)
+                return true;
+        while (i < report->count && !report->runs[i].figures.drafted)
+                i++;
+        return i < report->count;
+}
+
 /* The requests of a group that have no answer. */
 static uint32_t missing(const struct report *report, const struct report_run *group)
 {
@@ -225,8 +250,7 @@ static int put_row(const struct report *report, const struct report_run *run, bo
         if (!r)
                 r = put(to, "%14s %6u", level_of(report, run, text), missing(report, run));
         for (size_t i = 0; i < metric_count && !r; i++) {
-                if (!strcmp(metrics[i].name, "good_requests_per_second") &&
-                    !slo_given(&report->slo))
+                if (!is_shown(report, &metrics[i]))
                         continue;
                 r = put(to, " %9s",
                         report_range(report, run, &metrics[i], &range) ? brief(range.median, text)
@@ -244,7 +268,7 @@ static int put_rows(const struct report *report, struct bytes *to)
                     level_title(report), "failed");
 
         for (size_t i = 0; i < metric_count && !r; i++)
-                if (strcmp(metrics[i].name, "good_requests_per_second") || slo_given(&report->slo))
+                if (is_shown(report, &metrics[i]))
                         r = put(to, " %9s", metrics[i].title);
         if (!r)
                 r = put(to, "\n");
@@ -277,7 +301,7 @@ static int put_pair(const struct report *report, const struct report_run *run, s
                 const struct metric *metric = &metrics[i];
                 struct range range;
 
-                if (!strcmp(metric->name, "good_requests_per_second") && !slo_given(&report->slo))
+                if (!is_shown(report, metric))
                         continue;
                 r = put(to, "%-10s %26s %26s %22s\n", metric->title,
                         report_range(report, run, metric, &range) ? brief_range(range, a) : "-",

@@ -119,6 +119,8 @@ static void take_end(struct target *target, struct link *link, struct flight *fl
         sample->input = event->prompt_tokens;
         sample->cached = event->cached_tokens;
         sample->output = event->output_tokens;
+        sample->drafted = event->drafted;
+        sample->drafts_right = event->drafts_right;
         if (event->reason == SMV_END_LENGTH || event->reason == SMV_END_STOP ||
             event->reason == SMV_END_EOS) {
                 end(target, link, flight, "");

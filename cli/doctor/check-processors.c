@@ -31,17 +31,22 @@ static bool has_words(const char *words, const char *const *wanted)
 }
 
 /* The same rule as in kernels/cpu/cpu.c, which asks the processor; a test compares both. */
-const char *instructions_for(const char *features)
+const char *instructions_for(const char *vendor, const char *features)
 {
         static const char *const avx2[] = { "avx2", "fma", "f16c", NULL };
         static const char *const avx512[] = { "avx512f",  "avx512bw",    "avx512dq",
                                               "avx512vl", "avx512_vnni", NULL };
+        static const char *const tiles[] = { "amx_tile", "amx_bf16", "amx_int8", NULL };
 
         if (!has_words(features, avx2))
                 return "c";
         if (!has_words(features, avx512))
                 return "avx2";
-        return has_word(features, "avx512_bf16") ? "avx512bf16" : "avx512";
+        if (has_words(features, tiles))
+                return "amx";
+        if (!has_word(features, "avx512_bf16") || !strcmp(vendor, "GenuineIntel"))
+                return "avx512";
+        return "avx512bf16";
 }
 
 /* The value of the first line "flags : ..." of /proc/cpuinfo; "": there is none. */
@@ -59,7 +64,7 @@ static void read_value(const char *text, const char *name, char *to, size_t byte
 
 void check_instructions(const struct machine *machine, struct finding *finding)
 {
-        char text[16384], features[8192], name[128];
+        char text[16384], features[8192], vendor[64], name[128];
         const char *chosen, *daemon = machine->daemon.backend;
 
         if (!machine_read(machine, "/proc/cpuinfo", text, sizeof(text))) {
@@ -68,14 +73,19 @@ void check_instructions(const struct machine *machine, struct finding *finding)
         }
         read_value(text, "\nflags", features, sizeof(features));
         read_value(text, "model name", name, sizeof(name));
-        chosen = instructions_for(features);
+        read_value(text, "vendor_id", vendor, sizeof(vendor));
+        chosen = instructions_for(vendor, features);
         find(finding, VERDICT_OK, "%s%sthe cpu backend chooses %s", name, *name ? ": " : "",
              chosen);
         if (!machine->daemon.result && !strncmp(daemon, "cpu/", 4) &&
             strcmp(daemon + 4, chosen) != 0) {
                 finding->verdict = VERDICT_WARN;
                 find_more(finding, ", and the daemon uses %s", daemon + 4);
-                advise(finding, "remove the daemon's setting isa, and restart it");
+                advise(finding, "remove the daemon's setting isa, and restart it%s",
+                       strcmp(chosen, "amx") != 0
+                               ? ""
+                               : "; if it has none, the kernel refused tiles to it: a filter of "
+                                 "system calls must let arch_prctl pass");
         } else if (!strcmp(chosen, "c")) {
                 finding->verdict = VERDICT_WARN;
                 advise(finding, "without AVX2, FMA and F16C, models run several times slower; in "

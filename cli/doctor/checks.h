@@ -64,9 +64,10 @@ void check_seccomp(const struct machine *machine, struct finding *finding);
 void check_clock(const struct machine *machine, struct finding *finding);
 
 /*
- * check-processors.c: the instruction set that the cpu backend chooses on a processor with these
- * features, the names of /proc/cpuinfo: "avx512bf16", "avx512", "avx2" or "c".
+ * check-processors.c: the instruction set that the cpu backend chooses on a processor of this
+ * vendor with these features, as /proc/cpuinfo has them: "amx", "avx512bf16", "avx512", "avx2" or
+ * "c".
  */
-const char *instructions_for(const char *features);
+const char *instructions_for(const char *vendor, const char *features);
 
 #endif

@@ -67,15 +67,17 @@ static void put_files(struct page *page, const struct plan *plan)
 
 static void put_memory(struct page *page, const struct verdict *verdict)
 {
-        char weights[AMOUNT_BYTES], activations[AMOUNT_BYTES], kv[AMOUNT_BYTES],
-                available[AMOUNT_BYTES];
+        char weights[AMOUNT_BYTES], activations[AMOUNT_BYTES], drafts[AMOUNT_BYTES],
+                kv[AMOUNT_BYTES], available[AMOUNT_BYTES];
 
         if (!verdict->measured)
                 return;
         put(page,
-            "%-11s weights %s, activations %s, KV of one sequence of %" PRIu64 " positions %s\n",
+            "%-11s weights %s, activations %s, drafts %s, KV of one sequence of %" PRIu64
+            " positions %s\n",
             "memory", amount_bytes((double)verdict->weights, weights),
-            amount_bytes((double)verdict->activations, activations), verdict->context,
+            amount_bytes((double)verdict->activations, activations),
+            amount_bytes((double)verdict->drafts, drafts), verdict->context,
             amount_bytes((double)verdict->sequence, kv));
         put(page, "%-11s ", "here");
         put_fit(page, verdict, verdict->weights);
@@ -173,6 +175,7 @@ static void put_json_verdict(struct json_builder *json, const struct verdict *ve
         json_put_key_uint(json, "context", verdict->context);
         json_put_key_uint(json, "weights", verdict->weights);
         json_put_key_uint(json, "activations", verdict->activations);
+        json_put_key_uint(json, "drafts", verdict->drafts);
         json_put_key_uint(json, "kv_of_context", verdict->sequence);
         json_put_key_uint(json, "available_bytes", verdict->available);
         json_put_key_bool(json, "fits",

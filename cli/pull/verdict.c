@@ -28,6 +28,7 @@ static void read_verdict(const struct json_document *json, struct verdict *verdi
         verdict->context = number(json, 0, "context");
         verdict->weights = number(json, memory, "weights");
         verdict->activations = number(json, memory, "activations");
+        verdict->drafts = number(json, memory, "drafts");
         verdict->sequence = number(json, 0, "kv_of_context");
         verdict->available = number(json, 0, "available_bytes");
         verdict->measured = verdict->weights && verdict->context && verdict->sequence;
@@ -48,7 +49,7 @@ void verdict_ask(const char *model, struct verdict *ret_verdict)
 
 enum fit verdict_fit(const struct verdict *verdict, uint64_t weights, uint64_t *ret_positions)
 {
-        uint64_t fixed = weights + verdict->activations, block, left;
+        uint64_t fixed = weights + verdict->activations + verdict->drafts, block, left;
 
         *ret_positions = verdict->context;
         if (fixed + verdict->sequence <= verdict->available)

@@ -11,7 +11,7 @@ struct verdict {
         char why[512]; /* if it is not */
         bool measured; /* the numbers below are known */
         uint64_t parameters, context;
-        uint64_t weights, activations;
+        uint64_t weights, activations, drafts;
         uint64_t sequence;  /* KV of one sequence of `context` positions */
         uint64_t available; /* the memory that samovard may have here */
 };

@@ -1,11 +1,17 @@
 import contextlib
 import io
+import os
+import sys
+import tempfile
 import threading
 import unittest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from unittest import mock
 
 import duel
 import peer
+import peer_openvino
 import peer_server
 
 HELP_FORK_BENCH = """
@@ -120,6 +126,49 @@ tokens/s, and percent of what the machine gives
 one stream                               |    60.90 (60.90-60.90)       |    92.70 (92.70-92.70)       | reading
 2048 shared by eight, the last first token |   414.75 (414.75-414.75)     |                              | 
 """
+
+
+# What openvino_child.py uses of other packages.  A model's name says how it fails.
+STAND_INS = {
+    "numpy": "array, int64 = lambda rows, dtype: rows, int",
+    "openvino": "Tensor = list",
+    "openvino_tokenizers": "",
+    "openvino_genai": """
+import os
+
+class SchedulerConfig: pass
+class GenerationConfig: pass
+
+class Request:
+    def __init__(self, wanted, most):
+        self.wanted, self.most, self.generated_ids = wanted, most, []
+    def read_all(self):
+        return [self]
+
+class ContinuousBatchingPipeline:
+    def __init__(self, model, scheduler, device, properties):
+        print("a remark", flush=True)
+        assert not scheduler.enable_prefix_caching and properties["INFERENCE_NUM_THREADS"] == 1
+        if model == "refused":
+            raise IndexError("Exception from gguf.cpp:1:\\nunordered_map::at\\n")
+        self.model, self.requests, self.slow = model, [], model == "slow"
+    def add_request(self, number, ids, config):
+        assert config.ignore_eos and not config.do_sample
+        self.requests.append(Request(config.max_new_tokens, 20 if self.model == "short" else 99))
+        return self.requests[-1]
+    def has_non_finished_requests(self):
+        return bool(self.requests)
+    def step(self):
+        if self.model == "dies" and len(self.requests) == 8:
+            os._exit(3)
+        if self.slow and len(self.requests) == 8:
+            self.slow = False
+            return
+        for request in self.requests:
+            request.generated_ids.append(1)
+        self.requests = [r for r in self.requests if len(r.generated_ids) < min(r.wanted, r.most)]
+""",
+}
 
 
 class Slots(BaseHTTPRequestHandler):
@@ -254,6 +303,42 @@ class TestPeer(unittest.TestCase):
             http.shutdown()
         self.assertEqual(len(rows), 10)
         self.assertTrue(all(value > 0 for value in rows.values()))
+
+    def openvino(self, model, *parts):
+        """What the peer says of these parts of a model, with stand-ins for its packages."""
+        with tempfile.TemporaryDirectory() as folder:
+            for name, text in STAND_INS.items():
+                (Path(folder) / f"{name}.py").write_text(text)
+            with mock.patch.dict(os.environ, {"PYTHONPATH": folder}):
+                theirs = peer_openvino.PeerOpenVino(sys.executable, 1, 32)
+                told = [list(theirs.measure(model, part)) for part in parts]
+                theirs.close()
+        return told
+
+    def test_openvino_measures_the_rows_of_bench_cpu(self):
+        told = self.openvino("m", "one stream", "batch", "prompt", "sampler")
+        rows = [["one stream"], [f"batch of {n}" for n in (4, 8, 16, 32)], ["prompt of 512"]]
+        for part, found in zip(rows, told):
+            self.assertEqual([row for variant, row, _ in found if variant == "openvino f32"], part)
+            self.assertTrue(all(value > 0 for _, _, value in found))
+        self.assertEqual(told[3], [])
+
+    def test_openvino_says_once_why_a_model_is_refused(self):
+        self.assertEqual(self.openvino("refused", "one stream", "one stream"), [[(
+            "openvino f32", None,
+            "unordered_map::at (its reader misses a tensor, or a key such as general.file_type)")], []])
+
+    def test_openvino_has_no_figure_where_it_did_not_do_what_was_asked(self):
+        for model, why in (("dies", "openvino_child.py ended with 3: a remark"),
+                           ("short", "asked for 33 tokens of each stream, got 20 to 20"),
+                           ("slow", "8 prompts of 128 and 2 tokens each took 4 steps")):
+            with self.subTest(model):
+                self.assertEqual(self.openvino(model, "batch of 8")[0], [("openvino f32", None, why)])
+
+    def test_openvino_wants_a_python_with_its_packages(self):
+        for wrong in ("/nonexistent/python", "/bin/false"):
+            with self.assertRaises(peer.Failed):
+                peer_openvino.PeerOpenVino(wrong, 1, 32)
 
 
 if __name__ == "__main__":

@@ -23,9 +23,10 @@ BEGIN {
         may["daemon/constraint"] = "json base daemon/constraint"
         may["daemon/text"]   = "include json base daemon/model daemon/text"
         may["daemon/files"]  = "json kernels base daemon/model daemon/files"
+        may["daemon/draft"]  = "base daemon/draft"
         may["daemon/draw"]   = "include kernels base daemon/text daemon/draw"
-        may["daemon/engine"] = "include shm json kernels base daemon/ipc daemon/model daemon/core daemon/constraint daemon/draw daemon/text daemon/files daemon/engine"
-        may["daemon/edge"]   = "include shm json base settings daemon/ipc daemon/model daemon/core daemon/constraint daemon/draw daemon/text daemon/edge"
+        may["daemon/engine"] = "include shm json kernels base daemon/ipc daemon/model daemon/core daemon/constraint daemon/draft daemon/draw daemon/text daemon/files daemon/engine"
+        may["daemon/edge"]   = "include shm json base settings daemon/ipc daemon/model daemon/core daemon/constraint daemon/draft daemon/draw daemon/text daemon/edge"
 
         also["cli"]          = "kernels/cpu/affinity.h kernels/cpu/cgroup-limits.h"
         also["daemon/core"]  = "base/free-numbers.h base/list.h base/siphash.h"

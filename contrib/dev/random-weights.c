@@ -64,6 +64,17 @@ static const struct mixture {
         { "q6_k", ROW_Q6_K, ROW_Q6_K, ROW_Q6_K },
 };
 
+/* llama.cpp's number for a file that is mostly of this type, or for the mixture of this name. */
+static const uint32_t file_types[ROW_TYPE_N] = {
+        [ROW_F32] = 0,      [ROW_F16] = 1,     [ROW_Q4_0] = 2,       [ROW_Q4_1] = 3,
+        [ROW_Q8_0] = 7,     [ROW_Q5_0] = 8,    [ROW_Q5_1] = 9,       [ROW_Q2_K] = 10,
+        [ROW_Q3_K] = 12,    [ROW_Q4_K] = 15,   [ROW_Q5_K] = 17,      [ROW_Q6_K] = 18,
+        [ROW_IQ2_XXS] = 19, [ROW_IQ2_XS] = 20, [ROW_IQ3_XXS] = 23,   [ROW_IQ1_S] = 24,
+        [ROW_IQ4_NL] = 25,  [ROW_IQ3_S] = 26,  [ROW_IQ2_S] = 28,     [ROW_IQ4_XS] = 30,
+        [ROW_IQ1_M] = 31,   [ROW_BF16] = 32,   [ROW_TQ1_0] = 36,     [ROW_TQ2_0] = 37,
+        [ROW_MXFP4] = 38,   [ROW_NVFP4] = 39,  [ROW_F8_E4M3] = 1024, /* it has none of its own */
+};
+
 struct random_weights {
         const struct shape *shape;
         struct mixture types;
@@ -243,11 +254,12 @@ static void header(struct random_weights *s)
         struct out *o = &s->out;
 
         out_begin(o, tensors(s, (struct act){ COUNT }),
-                  20 + WORDS_PAIRS + (h->window ? 1 : 0) + (h->fused ? 1 : 0));
+                  21 + WORDS_PAIRS + (h->window ? 1 : 0) + (h->fused ? 1 : 0));
         out_pair_string(o, "general.architecture", h->architecture);
         out_pair_string(o, "general.name", h->name);
         out_pair_u32(o, "general.alignment", OUT_ALIGNMENT);
         out_pair_u32(o, "general.quantization_version", 2);
+        out_pair_u32(o, "general.file_type", file_types[s->types.most]);
         pair_of_model(s, "block_count", h->layers);
         pair_of_model(s, "context_length", h->context);
         pair_of_model(s, "embedding_length", h->width);

@@ -196,6 +196,14 @@ uint32_t grammar_token(struct grammar *grammar, uint32_t token)
         return grammar_lexeme(grammar, regex_literal(grammar->pool, (char *)bytes, TOKEN_BYTES));
 }
 
+bool grammar_is_crowded(const struct grammar *grammar)
+{
+        const struct lexer *lexer = &grammar->lexer;
+
+        return lexer->state_count > lexer->states_max / 2 ||
+               lexer->part_count > lexer->parts_max / 2 || regex_is_crowded(grammar->pool);
+}
+
 size_t grammar_bytes(const struct grammar *grammar)
 {
         const struct lexer *lexer = &grammar->lexer;

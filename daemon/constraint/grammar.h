@@ -147,6 +147,12 @@ int grammar_seal(struct grammar *grammar, uint32_t root, char *why, size_t why_b
 int grammar_finish(struct grammar *grammar, int r, uint32_t root, struct grammar **ret_grammar,
                    char *why, size_t why_bytes);
 
+/*
+ * Are its budgets, which all matchers share and which are not given back, used so far that only
+ * work which is sure to be needed should be done?
+ */
+bool grammar_is_crowded(const struct grammar *grammar);
+
 /* All memory that it has or may take. */
 size_t grammar_bytes(const struct grammar *grammar);
 

@@ -208,7 +208,8 @@ uint32_t matcher_back_most(const struct matcher *matcher)
 
 void matcher_back(struct matcher *matcher, uint32_t count)
 {
-        assert(count < matcher->mark_count && !matcher->why);
+        assert(count < matcher->mark_count);
+        matcher->why = NULL;
         matcher->mark_count -= count;
         matcher_cut(matcher, matcher->marks[matcher->mark_count - 1]);
 }

@@ -36,7 +36,7 @@ extern const struct matcher_limits matcher_limits_default;
 enum matcher_outcome {
         MATCHER_FINE,
         MATCHER_ILLEGAL, /* the grammar does not allow this token here; nothing has changed */
-        MATCHER_SPENT,   /* a budget is spent; matcher_why() says which.  The matcher is unusable */
+        MATCHER_SPENT,   /* a budget is spent; matcher_why() says which.  Only going back helps */
 };
 
 /*
@@ -56,7 +56,7 @@ enum matcher_outcome matcher_take_bytes(struct matcher *matcher, const char *byt
 
 /* How many tokens matcher_back() may take back now. */
 uint32_t matcher_back_most(const struct matcher *matcher);
-/* Takes back the last `count` tokens. */
+/* Takes back the last `count` tokens, and behind them the work that has spent a budget. */
 void matcher_back(struct matcher *matcher, uint32_t count);
 
 /* Makes `to` equal to `from`.  Both have the same grammar, trie and limits. */

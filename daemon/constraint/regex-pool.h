@@ -62,6 +62,8 @@ uint64_t regex_fuel(const struct regex_pool *pool); /* what is left */
 /* Takes fuel for work that is done outside of the pool; false: it is spent. */
 bool regex_burn(struct regex_pool *pool, uint64_t amount);
 uint32_t regex_terms(const struct regex_pool *pool);
+/* Is more than half used of what it may take since regex_pool_limit()? */
+bool regex_is_crowded(const struct regex_pool *pool);
 size_t regex_pool_bytes(const struct regex_pool *pool); /* all memory that it may take */
 
 uint32_t regex_set(struct regex_pool *pool, const struct byte_set *set); /* one byte */

@@ -121,6 +121,14 @@ void regex_pool_limit(struct regex_pool *pool, uint32_t more)
                 pool->terms_max = pool->term_count + more;
         if (pool->children_max - pool->child_count > more * CHILDREN_A_TERM)
                 pool->children_max = pool->child_count + more * CHILDREN_A_TERM;
+        pool->room = pool->terms_max - pool->term_count;
+}
+
+bool regex_is_crowded(const struct regex_pool *pool)
+{
+        return pool->terms_max - pool->term_count < pool->room / 2 ||
+               pool->children_max - pool->child_count < pool->room / 2 ||
+               pool->set_count > SETS_MAX / 2 || pool->number_count > NUMBERS_MAX / 2;
 }
 
 struct regex_pool *regex_pool_free(struct regex_pool *pool)

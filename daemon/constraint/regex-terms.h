@@ -53,6 +53,7 @@ struct regex_pool {
         uint32_t *scratch; /* a stack of children that are being collected */
         uint32_t term_count, terms_max, bucket_mask, child_count, children_max, set_count,
                 number_count, scratch_count;
+        uint32_t room; /* terms that it could take when regex_pool_limit() was called */
         enum regex_spent spent;
         uint64_t fuel;
         uint32_t plain_asked; /* the last character that regex_plain() looked at */

@@ -10,7 +10,8 @@
  * rows for their request, its next part is charged.
  *
  * Rows that are computed again after a preemption are charged again, as all others.  Rows whose
- * results are ignored because their request has ended are charged, too: they took the time.
+ * results are ignored because their request has ended are charged, too: they took the time.  So are
+ * those of drafts, whether their tokens were right or not.
  */
 #include "daemon/core/sched-state.h"
 
@@ -21,8 +22,13 @@ static uint64_t cost_of(const struct sched *sched, const struct flight *flight,
 {
         const struct prefill_budget *budget = &sched->prefill_budget;
 
+        uint64_t cost = 0;
+
+        for (uint32_t i = 0; part->decode && i < part->row_count; i++)
+                cost += prefill_budget_decode_cost(budget, flight->step.decode_rows,
+                                                   part->position + i);
         if (part->decode)
-                return prefill_budget_decode_cost(budget, flight->step.decode_rows, part->position);
+                return cost;
         return prefill_budget_prompt_cost(budget, part->position, part->row_count) +
                part->fetched * sched->conf.swap_copy_ns;
 }

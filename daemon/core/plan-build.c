@@ -218,18 +218,17 @@ static void map_slot(struct sched *sched, struct plan *plan, struct slot *slot)
         slot->mapped = true;
 }
 
-static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, enum plan_want want)
+/* A new row of the slot at this position, for which it gets a page if it has none. */
+static struct plan_row *new_row(struct sched *sched, struct plan *plan, struct slot *slot,
+                                uint32_t position, enum plan_want want)
 {
-        struct request *request = slot->request;
-        struct sequence *sequence = &request->sequence;
-        struct plan_row *row = &plan->rows[plan->row_count];
-        uint32_t position = slot->planned++;
+        struct sequence *sequence = &slot->request->sequence;
+        struct plan_row *row = &plan->rows[plan->row_count++];
 
-        assert(plan->row_count < plan->row_max);
-        assert(position < request_positions(request));
+        assert(plan->row_count <= plan->row_max);
+        assert(position < request_positions(slot->request));
         if (position / BLOCK_POSITIONS == slot->block_count)
                 allocate_page(sched, plan, slot);
-
         *row = (struct plan_row){
                 .sequence = sequence,
                 .slot = sequence->slot,
@@ -238,6 +237,28 @@ static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, e
                 .want = want,
                 .write = position >= slot->cached,
         };
+        return row;
+}
+
+/* The rows of a draft, behind the row that the decode has in any case. */
+static void add_draft_rows(struct sched *sched, struct plan *plan, struct slot *slot,
+                           uint32_t count)
+{
+        for (uint32_t i = 0; i < count; i++) {
+                uint32_t position = slot->planned + i;
+
+                slot->request->sequence.tokens[position] = slot->draft[i];
+                new_row(sched, plan, slot, position, PLAN_LOGITS)->token = slot->draft[i];
+        }
+}
+
+static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, enum plan_want want)
+{
+        struct request *request = slot->request;
+        struct sequence *sequence = &request->sequence;
+        uint32_t position = slot->planned++;
+        struct plan_row *row = new_row(sched, plan, slot, position, want);
+
         if (position < sequence->token_count) {
                 row->token = sequence->tokens[position];
         } else {
@@ -245,7 +266,6 @@ static void add_row(struct sched *sched, struct plan *plan, struct slot *slot, e
                 row->from_row = slot->newest_row;
                 row->from_plan = slot->newest_plan;
         }
-        plan->row_count++;
         if (position < request->computed) {
                 request->recomputed++;
                 sched->recomputed++;
@@ -258,6 +278,7 @@ struct next_rows {
         uint32_t plain;  /* the first ones, which want nothing */
         uint32_t scores; /* those that follow, which want a score */
         bool wants;      /* the last one wants a result */
+        uint32_t drafts; /* rows of a draft follow, which want results, too */
         bool fits;       /* false: there would be more, but there is no space for a record */
 };
 
@@ -274,17 +295,18 @@ static void add_part(struct sched *sched, struct plan *plan, struct slot *slot,
 {
         struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
         struct request *request = slot->request;
-        uint32_t last = plan->row_count - 1;
+        uint32_t rows = next->count + next->drafts, last = plan->row_count - next->drafts - 1;
 
         assert(flight->part_count < sched->conf.slots);
         assert(slot->newest_plan < plan->number);
         flight->parts[flight->part_count++] = (struct part){
                 .request = request,
                 .wanted_row = next->wants ? last : PART_NO_ROW,
-                .row_count = next->count,
+                .drafted = next->drafts,
+                .row_count = rows,
                 .scores = next->scores,
                 .fetched = slot->fetched - slot->fetches_charged,
-                .position = plan->rows[plan->row_count - next->count].position,
+                .position = plan->rows[plan->row_count - rows].position,
                 .decode = request->state == REQUEST_DECODE,
         };
         slot->fetches_charged = slot->fetched;
@@ -302,7 +324,10 @@ static void add_part(struct sched *sched, struct plan *plan, struct slot *slot,
                 return;
 
         slot->wanted++;
-        sched->channels[request->channel_number].pending_bytes += request->record_bytes_max;
+        slot->drafted = next->drafts;
+        sched->drafts_left -= next->drafts;
+        sched->channels[request->channel_number].pending_bytes +=
+                (1 + next->drafts) * (uint64_t)request->record_bytes_max;
         if (request->state == REQUEST_PREFILL)
                 request_move(request, REQUEST_DECODE);
 }
@@ -328,7 +353,8 @@ static uint32_t rows_due(const struct sched *sched, const struct request *reques
         if (request->state == REQUEST_PREFILL)
                 return request->sequence.token_count - slot->planned;
         return request->state == REQUEST_DECODE && slot->planned < request_positions(request) &&
-               !((request->alone || request->awaits) && slot->wanted) && !sched_is_unready(request);
+               !((request->alone || request->awaits || request->drafts) && slot->wanted) &&
+               !slot->drafted && !sched_is_unready(request);
 }
 
 static void count_rows(struct prefill_step *step, enum request_state state, uint64_t position,
@@ -405,6 +431,72 @@ static void limit_scores(const struct sched *sched, const struct request *reques
         }
 }
 
+/* The most bytes that a request may need for the rows that it may still have in this plan. */
+static uint64_t space_due(const struct sched *sched, const struct request *request)
+{
+        uint32_t due = sched_slot(sched, request)->newest_plan <= sched->plans_made &&
+                                       (request->state == REQUEST_PREFILL ||
+                                        request->state == REQUEST_DECODE)
+                               ? rows_due(sched, request)
+                               : 0;
+
+        if (!due)
+                return 0;
+        return request->record_bytes_max +
+               (request_must_score(request) ? due * (uint64_t)request->score_bytes_max : 0);
+}
+
+/*
+ * Of `space`, the bytes that records of drafts may take: others of the channel may have rows after
+ * this one, and a request that is stalled there waits for space to become free.
+ */
+static uint64_t spare_space(const struct sched *sched, const struct request *request,
+                            uint64_t space)
+{
+        for (uint32_t i = 0; i < sched->stalled.count; i++)
+                if (sched->stalled.at[i]->channel_number == request->channel_number)
+                        return 0;
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *other = sched->running.at[i];
+                uint64_t due = 0;
+
+                if (other != request && other->channel_number == request->channel_number)
+                        due = space_due(sched, other);
+                space -= due < space ? due : space;
+        }
+        return space;
+}
+
+/*
+ * How many tokens of its draft a decode may have rows for, with `space` bytes behind its own
+ * record.  The last row of a run may give the last token.  A block must be its own or free; and no
+ * window page is taken for one.
+ */
+static uint32_t drafts_due(const struct sched *sched, const struct request *request, uint64_t space)
+{
+        const struct slot *slot = sched_slot(sched, request);
+        uint32_t count = slot->draft_count, last = slot->planned;
+        uint32_t end = request_positions(request), pages;
+
+        if (count > sched->drafts_left)
+                count = sched->drafts_left;
+        if (!count)
+                return 0;
+        space = spare_space(sched, request, space);
+        if (count > space / request->record_bytes_max)
+                count = (uint32_t)(space / request->record_bytes_max);
+        if (count > end - 1 - last)
+                count = end - 1 - last;
+        pages = sched->conf.prefix.window ? 0 : slot->reserved;
+        if (pages > sched->prefix.pool.free.count)
+                pages = sched->prefix.pool.free.count;
+        /* The decode's own row may need the first of them. */
+        end = (slot->block_count + pages) * BLOCK_POSITIONS;
+        if (end <= last + 1)
+                return 0;
+        return count > end - 1 - last ? end - 1 - last : count;
+}
+
 /* The rows that it may have of `left`, if its blocks are there. */
 static struct next_rows next_rows(const struct sched *sched, const struct request *request,
                                   uint32_t left)
@@ -425,6 +517,8 @@ static struct next_rows next_rows(const struct sched *sched, const struct reques
         if (next.wants && space < request->record_bytes_max) {
                 next.fits = next.wants = false;
                 next.count--;
+        } else if (next.wants && request->state == REQUEST_DECODE) {
+                next.drafts = drafts_due(sched, request, space - request->record_bytes_max);
         }
         return next;
 }
@@ -468,11 +562,12 @@ static uint32_t add_request_rows(struct sched *sched, struct plan *plan, struct 
                 return used;
 
         ready_slot(sched, plan, slot, pages);
-        count_rows(&sched->step, request->state, slot->planned, next.count);
+        count_rows(&sched->step, request->state, slot->planned, next.count + next.drafts);
         for (uint32_t i = 0; i < next.count; i++)
                 add_row(sched, plan, slot, want_of(&next, i));
+        add_draft_rows(sched, plan, slot, next.drafts);
         add_part(sched, plan, slot, &next);
-        return used + next.count;
+        return used + next.count + next.drafts;
 }
 
 static uint32_t rows_left(const struct plan *plan)
@@ -486,6 +581,30 @@ static bool may_get_rows(const struct sched *sched, const struct plan *plan,
 {
         return request->state == state && !request->stalled &&
                sched_slot(sched, request)->newest_plan < plan->number;
+}
+
+/*
+ * The rows that decodes and prompts leave: drafts take nothing from them.  Where prompts have only
+ * the time that decodes leave, a row of a draft takes time from them, too.
+ */
+static uint32_t spare_rows(const struct sched *sched, const struct plan *plan)
+{
+        uint32_t left = rows_left(plan);
+
+        for (uint32_t i = 0; i < sched->running.count; i++) {
+                const struct request *request = sched->running.at[i];
+                uint32_t due;
+
+                if (!may_get_rows(sched, plan, request, request->state))
+                        continue;
+                due = request->state == REQUEST_PREFILL || request->state == REQUEST_DECODE
+                              ? rows_due(sched, request)
+                              : 0;
+                if (due && request->state == REQUEST_PREFILL && sched->conf.token_gap_ns)
+                        return 0;
+                left -= due < left ? due : left;
+        }
+        return left;
 }
 
 static void add_decodes(struct sched *sched, struct plan *plan)
@@ -706,6 +825,13 @@ static void set_wake_time(struct sched *sched, struct plan *plan)
                 plan_wake(plan, sched_promotion_time(sched, sched->waiting.at[i]));
 }
 
+/* A draft is for one plan only: by the next one, its request may have other tokens. */
+static void forget_drafts(struct sched *sched)
+{
+        for (uint32_t i = 0; i < sched->running.count; i++)
+                sched_slot(sched, sched->running.at[i])->draft_count = 0;
+}
+
 static void record_flight(struct sched *sched, const struct plan *plan)
 {
         struct flight *flight = &sched->flights[plan->number % sched->conf.depth];
@@ -730,7 +856,7 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
         prefix_list_moves(&sched->prefix, plan->moves, plan->move_max, sched_may_swap(sched));
         plan->end_count = plan->retired_count = 0;
         sched->pages_left = sched->table_max;
-        sched->scores_left = 0;
+        sched->scores_left = sched->drafts_left = 0;
         sched->step = (struct prefill_step){ 0 };
 
         end_overdue(sched, now_ns);
@@ -747,8 +873,12 @@ void sched_next(struct sched *sched, uint64_t now_ns, struct plan *ret_plan)
                         add_stalled(sched, plan);
                 sched_fill_slots(sched, plan);
                 sched->scores_left = sched->conf.slots - sched->running.count;
+                sched->drafts_left = spare_rows(sched, plan);
+                if (sched->drafts_left > sched->conf.drafts)
+                        sched->drafts_left = sched->conf.drafts;
                 add_decodes(sched, plan);
                 add_prompts(sched, plan);
+                forget_drafts(sched);
         }
 
         plan->move_count = sched->prefix.move_count;

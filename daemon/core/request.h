@@ -27,6 +27,7 @@ struct asking;          /* daemon/draw/asking.h */
 struct rules;           /* daemon/draw/rules.h */
 struct history;         /* daemon/draw/history.h */
 struct reasoning_limit; /* daemon/draw/reasoning-limit.h */
+struct prediction;      /* daemon/draft/prediction.h */
 struct argument_types;  /* daemon/text/parts/argument-types.h */
 
 enum request_state {
@@ -138,6 +139,8 @@ struct request {
         struct rules *rules;     /* of its draws, or NULL */
         struct history *history; /* if the rules need one; used by the engine only */
         struct reasoning_limit *reasoning_limit; /* or NULL; used by the engine only */
+        uint32_t draft_max;                      /* tokens of a draft, at most; 0: it has none */
+        struct prediction *prediction;           /* the answer that its client expects, or NULL */
         /*
          * Log probabilities sent with each token of the prompt but the first: its own and those of
          * the likeliest tokens.  0: none.
@@ -227,6 +230,17 @@ struct request {
         float mu;
 
         uint32_t masks_due; /* engine only: how many masks of the next token are not there */
+
+        /*
+         * Set by the engine between plans: as with `alone`, its next row waits for the token of the
+         * last one, so that a draft can follow that token (SCHED_DRAFT).
+         */
+        bool drafts;
+
+        /* Engine only: what became of its drafts, as END tells it. */
+        uint32_t drafted, drafts_right, predicted, predictions_right, draft_steps;
+        uint32_t drafted_by_depth[SMV_DRAFT_TOKENS_MAX];
+        uint32_t drafts_right_by_depth[SMV_DRAFT_TOKENS_MAX];
 
         /* Engine only; the loop may read these once RETIRED has come. */
         uint64_t accepted_ns, first_row_ns, first_token_ns, last_token_ns;

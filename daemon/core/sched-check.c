@@ -86,6 +86,7 @@ static void check_flights(const struct sched *sched)
                 assert(flight->part_count && flight->next_part <= flight->part_count);
                 for (uint32_t i = 0; i < flight->part_count; i++) {
                         const struct request *request = flight->parts[i].request;
+                        uint32_t due;
 
                         assert(sched_slot(sched, request));
                         counts->plans[request->sequence.slot]++;
@@ -98,13 +99,15 @@ static void check_flights(const struct sched *sched)
                         if (i < flight->next_part || request->state == REQUEST_ENDING ||
                             flight->parts[i].wanted_row == PART_NO_ROW)
                                 continue;
-                        counts->wanted[request->sequence.slot]++;
-                        counts->pending_bytes[request->channel_number] += request->record_bytes_max;
+                        due = 1 + flight->parts[i].drafted - flight->parts[i].taken;
+                        counts->wanted[request->sequence.slot] += due;
+                        counts->pending_bytes[request->channel_number] +=
+                                due * (uint64_t)request->record_bytes_max;
                 }
         }
         for (uint32_t i = 0; i < sched->conf.slots; i++) {
                 assert(sched->slots[i].plans == counts->plans[i]);
-                assert(sched->slots[i].wanted == counts->wanted[i]);
+                assert(sched->slots[i].wanted + sched->slots[i].drafted == counts->wanted[i]);
                 assert(sched->slots[i].scores == counts->scores[i]);
         }
         count_held(sched, &sched->waiting);
@@ -126,7 +129,8 @@ static void check_slot(const struct slot *slot)
                                   slot->planned == slot->block_count * BLOCK_POSITIONS &&
                                   request->state != REQUEST_DECODE));
         if (slot->mapped)
-                assert(slot->block_count == blocks_for(slot->planned));
+                assert(slot->block_count >= blocks_for(slot->planned) &&
+                       slot->block_count <= blocks_for(slot->planned + SCHED_DRAFT_MAX));
         else
                 assert(slot->block_count == slot->cached / BLOCK_POSITIONS);
         assert(slot->inserted <= slot->block_count);

@@ -17,6 +17,7 @@ struct sched_conf {
         uint32_t rows;         /* of a step: the token budget; at least `slots` */
         uint32_t context;      /* maximum of positions of a sequence */
         uint32_t depth;        /* plans in flight, 1 or 2 */
+        uint32_t drafts;       /* rows of drafts in a plan, at most; 0: no request has any */
         uint32_t requests_max; /* maximum of requests alive, including waiting ones */
         uint32_t channels;     /* numbered 0 .. channels - 1 */
         uint64_t stall_timeout_ns; /* a request that is stalled this long ends */

@@ -187,9 +187,9 @@ void sched_end(struct sched *sched, struct request *request, enum smv_reason rea
 
                 request_list_remove(&sched->running, request);
                 sched->channels[request->channel_number].pending_bytes -=
-                        slot->wanted * (uint64_t)request->record_bytes_max +
+                        (slot->wanted + slot->drafted) * (uint64_t)request->record_bytes_max +
                         slot->scores * (uint64_t)request->score_bytes_max;
-                slot->wanted = slot->scores = 0;
+                slot->wanted = slot->drafted = slot->scores = 0;
         }
         if (request->held)
                 sched->channels[request->channel_number].pending_bytes -= sched_held_bytes(request);
@@ -255,25 +255,61 @@ static void on_cancel(struct sched *sched, const struct sched_event *event)
 }
 
 /*
- * Finds the request that this result belongs to.  Results may be missing only for
- * requests that are ending: for all others every token counts.
+ * Finds the part that this result belongs to.  Results may be missing only for requests that are
+ * ending: for all others every token counts, up to the first difference of a draft.
  */
-static struct request *request_of_result(struct sched *sched, uint64_t number, uint32_t row)
+static struct part *part_of_result(struct flight *flight, uint32_t row)
 {
-        struct flight *flight = sched_flight(sched, number);
-
-        assert(number == sched->plans_done + 1); /* results come for the oldest plan in flight */
-        assert(row < sched->conf.rows);
-        for (;;) {
-                const struct part *part = &flight->parts[flight->next_part];
+        for (;; flight->next_part++) {
+                struct part *part = &flight->parts[flight->next_part];
 
                 /* Otherwise no result of this row is due. */
                 assert(flight->next_part < flight->part_count);
-                flight->next_part++;
-                if (part->wanted_row == row)
-                        return part->request;
+                if (part->wanted_row != PART_NO_ROW &&
+                    row - part->wanted_row - part->taken <= part->drafted - part->taken &&
+                    row >= part->wanted_row + part->taken)
+                        return part;
                 assert(part->wanted_row == PART_NO_ROW || part->request->state == REQUEST_ENDING);
         }
+}
+
+/* The rest of a run means nothing: no results of it come. */
+static void drop_rest(struct sched *sched, struct slot *slot)
+{
+        const struct request *request = slot->request;
+
+        sched->channels[request->channel_number].pending_bytes -=
+                slot->drafted * (uint64_t)request->record_bytes_max;
+        slot->drafted = 0;
+}
+
+/*
+ * The result is due: its bytes are free, unless its token comes later.  Of a run, the first result
+ * is of the row that every decode has.  Each further one confirms a token of the draft, whose
+ * position counts from now on.
+ */
+static void count_result(struct sched *sched, struct slot *slot, const struct part *part,
+                         enum sched_verdict verdict)
+{
+        const struct request *request = slot->request;
+
+        assert(part->taken ? slot->drafted > 0 : slot->wanted > 0);
+        if (part->taken) {
+                slot->drafted--;
+                slot->planned++;
+        } else {
+                slot->wanted--;
+        }
+        if (verdict != SCHED_LATER)
+                sched->channels[request->channel_number].pending_bytes -= request->record_bytes_max;
+}
+
+/* Does this result end a run, or was it the only one of its part? */
+static bool is_last_result(const struct slot *slot, const struct part *part, uint32_t token,
+                           enum sched_verdict verdict)
+{
+        return part->taken == part->drafted || verdict != SCHED_CONTINUE ||
+               token != slot->draft[part->taken];
 }
 
 /* Its length says something about other answers. */
@@ -382,9 +418,18 @@ static void hold(struct sched *sched, struct request *request)
 
 static void on_result(struct sched *sched, const struct sched_event *event)
 {
-        struct request *request = request_of_result(sched, event->plan, event->row);
+        struct flight *flight = sched_flight(sched, event->plan);
+        struct request *request;
+        struct part *part;
+        struct slot *slot;
 
+        assert(event->plan == sched->plans_done + 1); /* of the oldest plan in flight */
+        assert(event->row < sched->conf.rows);
+        part = part_of_result(flight, event->row);
+        request = part->request;
         if (request->state == REQUEST_ENDING) {
+                part->taken = event->row - part->wanted_row;
+                flight->next_part += part->taken++ == part->drafted;
                 /* Otherwise the blocks that it inserted would stay in the index. */
                 if (event->verdict == SCHED_NUMERIC)
                         on_invalid(sched, request);
@@ -392,14 +437,33 @@ static void on_result(struct sched *sched, const struct sched_event *event)
         }
 
         assert(request->state == REQUEST_DECODE || request->state == REQUEST_PREEMPTING);
-        assert(sched_slot(sched, request)->wanted > 0);
-        sched_slot(sched, request)->wanted--;
-        if (event->verdict == SCHED_LATER) {
-                hold(sched, request);
-                return;
+        assert(event->row == part->wanted_row + part->taken);
+        slot = sched_slot(sched, request);
+        count_result(sched, slot, part, event->verdict);
+        if (is_last_result(slot, part, event->token, event->verdict)) {
+                drop_rest(sched, slot);
+                flight->next_part++;
         }
-        sched->channels[request->channel_number].pending_bytes -= request->record_bytes_max;
-        take_result(sched, request, event->token, event->verdict);
+        part->taken++;
+        if (event->verdict == SCHED_LATER)
+                hold(sched, request);
+        else
+                take_result(sched, request, event->token, event->verdict);
+}
+
+/* No effect on a request that is preempted meanwhile, or whose last token is not known. */
+static void on_draft(struct sched *sched, const struct sched_event *event)
+{
+        struct request *request = event->request;
+        struct slot *slot;
+
+        assert(event->draft_count <= SCHED_DRAFT_MAX);
+        if (request->state != REQUEST_DECODE)
+                return;
+        slot = sched_slot(sched, request);
+        assert(!slot->wanted && !slot->drafted && !request->held);
+        slot->draft_count = event->draft_count;
+        memcpy(slot->draft, event->tokens, event->draft_count * sizeof(*slot->draft));
 }
 
 static void on_token(struct sched *sched, const struct sched_event *event)
@@ -477,6 +541,9 @@ void sched_note(struct sched *sched, const struct sched_event *event, uint64_t n
                 return;
         case SCHED_RESULT:
                 on_result(sched, event);
+                return;
+        case SCHED_DRAFT:
+                on_draft(sched, event);
                 return;
         case SCHED_READY:
                 on_ready(sched, event->request);

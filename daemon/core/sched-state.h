@@ -18,6 +18,8 @@
  *
  * Once the prompt is planned, planned == token_count - 1 + wanted, and one more if the request is
  * held: the newest token has had no row yet, and each result that is due will add one token.
+ * Positions behind `planned` that a draft has had written (drafted) count only as its tokens are
+ * confirmed.  So a page table may have blocks behind `planned`, which nobody knows.
  *
  * A slot has references to the window pages of its blocks from `window_begin` on, and to that of
  * its tail (prefix-windows.h).
@@ -66,21 +68,26 @@ struct slot {
         uint32_t planned;     /* positions that have had a row */
         uint32_t scores;      /* in flight, each with bytes for a record; none once ENDING */
         uint32_t wanted;      /* results in flight, with bytes for records; none once ENDING */
-        uint32_t plans;       /* plans in flight with a row of it */
-        uint64_t newest_plan; /* the newest plan with a row of it ... */
-        uint32_t newest_row;  /* ... and its last row there */
-        uint64_t rank;        /* its rank among the prompts of this plan (sched_rank()) */
+        uint32_t drafted;     /* ... and those of a draft, which come if its tokens are right */
+        uint32_t draft_count; /* tokens that were guessed, for the next plan */
+        uint32_t draft[SCHED_DRAFT_MAX]; /* ... or of the run in flight */
+        uint32_t plans;                  /* plans in flight with a row of it */
+        uint64_t newest_plan;            /* the newest plan with a row of it ... */
+        uint32_t newest_row;             /* ... and its last row there */
+        uint64_t rank; /* its rank among the prompts of this plan (sched_rank()) */
 };
 
-/* The rows of one slot in a plan; the last of them may want a result. */
+/* The rows of one slot in a plan; the last of them may want a result, or, in a run, all. */
 struct part {
         struct request *request;
-        uint32_t wanted_row; /* PART_NO_ROW: none */
+        uint32_t wanted_row; /* the first that wants a result; PART_NO_ROW: none */
+        uint32_t drafted;    /* rows behind it that want one, too: those of a draft */
+        uint32_t taken;      /* results that have come */
         uint32_t row_count;
         uint32_t scores;   /* of these, rows that want a score */
         uint32_t fetched;  /* blocks that came from the swap for it, since its part before */
         uint32_t position; /* of its first row */
-        bool decode;       /* the only row is a decode; otherwise they are of the prompt */
+        bool decode;       /* a decode, perhaps with a draft; otherwise rows of the prompt */
 };
 #define PART_NO_ROW UINT32_MAX
 
@@ -125,6 +132,7 @@ struct sched {
         uint32_t table_max;
         struct prefill_step step; /* the rows of this plan */
         uint32_t scores_left;     /* rows of this plan that may want a score, besides one a slot */
+        uint32_t drafts_left;     /* rows of this plan that may be of drafts */
         struct slot probe;        /* scratch slot: what a waiting request would find */
         uint32_t pages_left; /* pages that this plan can still list, besides those of its rows */
         struct free_numbers free_slots;

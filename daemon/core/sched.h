@@ -133,6 +133,20 @@
  * them; the rest stays reserved.  It is written before SCHED_TOKEN, so the free bytes are reported
  * after these events and before the next plan.
  *
+ * Drafts.  The tokens that follow may be guessed (SCHED_DRAFT).  Then the decode is a run: its row,
+ * and one for each token of the draft, all of which want results.  The result of the first row is
+ * the next token.  If that is the first token of the draft, the result of the second row is the one
+ * after it, and so on.  The results behind the first difference mean nothing, and do not come.  So
+ * the tokens are those of a request without drafts, whoever guesses.  Rows of a draft are for
+ * nobody else: they are left over by decodes and prompts, have conf.drafts of the logits, and take
+ * only blocks that the request was promised and that are free; they evict and preempt nothing.  If
+ * conf.token_gap_ns limits prompts, a plan has no drafts beside prompts.  Each row needs space for
+ * a record, like a row of its own, and takes none that others of the channel need in this plan;
+ * while one of these is stalled, the others have no drafts.  Their positions count as planned when
+ * their tokens are confirmed, so nothing behind is named in the index; it is written again.  A
+ * request has no other row while its run is in flight.  If it awaits, SCHED_READY comes before each
+ * further result of the run: whoever guesses a token makes its masks.
+ *
  * Space in rings.  A token is computed only if its record is sure to fit.  A channel has the
  * free bytes that the engine reported last (before every sched_next), less the bytes that rows
  * in flight may still write.  A request without space for its record is stalled and left out;
@@ -160,11 +174,24 @@
 #include "daemon/core/plan.h"
 #include "daemon/core/sched-conf.h"
 
+/* The tokens of one draft, at most. */
+#define SCHED_DRAFT_MAX 16u
+
 enum sched_event_kind {
         SCHED_SUBMIT, /* request, channel; the request is WAITING from now on */
         SCHED_CANCEL, /* request; reason and code of its END.  No effect if it is ending already */
         SCHED_SPACE,  /* channel, free_bytes: besides those that ENDs need */
-        SCHED_RESULT, /* plan, row, token, verdict; in the order of rows; none for scores */
+        /*
+         * plan, row, token, verdict; in the order of rows; none for scores.  Of a run (above), the
+         * last result is the first whose token is not that of the draft, or that has not CONTINUE.
+         */
+        SCHED_RESULT,
+        /*
+         * request, which has a slot, has had its prompt computed, has no result due, and is not
+         * held; tokens and draft_count: a guess at those that follow its last one.  It is for the
+         * next plan only.  No effect if it is ending.
+         */
+        SCHED_DRAFT,
         /*
          * request, which awaits: the masks of its next token are there.  Comes once after SUBMIT,
          * and once after each of its tokens.  No effect if it is ending.
@@ -210,6 +237,8 @@ struct sched_event {
         uint32_t token;
         enum sched_verdict verdict;
         uint32_t pin;
+        const uint32_t *tokens; /* of a draft */
+        uint32_t draft_count;
 };
 
 /* Counts that `status` shows. */

@@ -174,6 +174,29 @@ static void catch_up(struct history *history, const uint32_t *tokens, uint32_t c
         }
 }
 
+/* The opposite of catch_up(). */
+void history_return(struct history *history, const uint32_t *tokens, uint32_t count,
+                    uint32_t answer)
+{
+        struct window windows[WINDOW_KINDS];
+
+        get_windows(&history->rules->penalties, answer, windows);
+        while (history->seen > count) {
+                uint32_t at = --history->seen;
+
+                for (int i = 0; i < WINDOW_KINDS; i++)
+                        if (windows[i].length && at >= windows[i].start)
+                                count_out(history, tokens[at], i);
+                for (int i = 0; i < WINDOW_KINDS; i++) {
+                        const struct window *w = &windows[i];
+                        uint32_t start = w->start > history->from ? w->start : history->from;
+
+                        if (w->length && at >= start && at - start >= w->length)
+                                count_in(history, tokens[at - w->length], i);
+                }
+        }
+}
+
 static void on_repeat(void *arg, uint32_t token, uint32_t length)
 {
         struct history *history = arg;
@@ -196,7 +219,7 @@ static double after_of(const struct penalties *p, const struct tally *tally)
 }
 
 /* Writes the edits that change something; returns how many. */
-static uint32_t write_edits(struct history *history)
+static uint32_t write_edits(struct history *history, struct pick_edit *edits)
 {
         const struct penalties *p = &history->rules->penalties;
         uint32_t count = 0;
@@ -210,7 +233,7 @@ static uint32_t write_edits(struct history *history)
 
                 tally->repeat = 0;
                 if (edit.bias != 0 || edit.theta != 1 || edit.after != 0)
-                        history->edits[count++] = edit;
+                        edits[count++] = edit;
         }
         assert(count <= RULES_EDITS_MAX);
         return count;
@@ -228,30 +251,35 @@ void rules_pick(const struct rules *rules, uint32_t made, struct pick *pick)
 }
 
 /* Either mask may be NULL. */
-static const uint32_t *write_mask(struct history *history, const uint32_t *a, const uint32_t *b)
+static void write_mask(const struct rules *rules, const uint32_t *a, const uint32_t *b,
+                       uint32_t *ret_mask)
 {
-        for (uint32_t i = 0; i < history->rules->mask_words; i++)
-                history->mask[i] = (a ? a[i] : UINT32_MAX) & (b ? b[i] : UINT32_MAX);
-        return history->mask;
+        for (uint32_t i = 0; i < rules->mask_words; i++)
+                ret_mask[i] = (a ? a[i] : UINT32_MAX) & (b ? b[i] : UINT32_MAX);
 }
 
-void history_pick(struct history *history, const uint32_t *tokens, uint32_t count, uint32_t answer,
-                  struct pick *pick)
+void history_pick(struct history *history, const struct pick_space *space, const uint32_t *tokens,
+                  uint32_t count, uint32_t answer, struct pick *pick)
 {
+        const struct pick_space own = { history->mask, history->edits };
         const struct rules *rules = history->rules;
         const uint32_t *guide = pick->mask;
 
+        if (!space)
+                space = &own;
         rules_pick(rules, count - answer, pick);
-        if (history->mask)
-                pick->mask = write_mask(history, pick->mask, guide);
+        if (history->mask) {
+                write_mask(rules, pick->mask, guide, space->mask);
+                pick->mask = space->mask;
+        }
         if (rules->penalties.no_repeat_ngram)
-                repeats_ban(rules, tokens, count, history->mask);
+                repeats_ban(rules, tokens, count, space->mask);
         if (rules->text_count)
                 banned_texts_ban_rest(rules->texts, rules->text_count, rules->order,
-                                      tokens + answer, count - answer, history->mask);
+                                      tokens + answer, count - answer, space->mask);
         catch_up(history, tokens, count, answer);
         if (rules->penalties.dry_multiplier > 0)
                 repeats_find(rules, tokens, count, on_repeat, history);
-        pick->edits = history->edits;
-        pick->edit_count = write_edits(history);
+        pick->edits = space->edits;
+        pick->edit_count = write_edits(history, space->edits);
 }

@@ -19,13 +19,27 @@ size_t history_bytes(const struct rules *rules, uint32_t tokens_max);
 int history_new(const struct rules *rules, uint32_t tokens_max, struct history **ret_history);
 struct history *history_free(struct history *history); /* takes NULL */
 
+/* Where mask and edits are written: as many as a pick may have. */
+struct pick_space {
+        uint32_t *mask;
+        struct pick_edit *edits;
+};
+
 /*
  * Sets mask and edits of the pick of the token behind these `count` tokens; the answer begins at
  * `answer`.  If the pick has a mask, its token must be legal by both.  The tokens are those of the
- * call before, and perhaps more.  Mask and edits stay valid until the next call.
+ * call before, and perhaps more.  Mask and edits are in `space`; NULL: they are the history's, and
+ * valid until the next call without a space.
  */
-void history_pick(struct history *history, const uint32_t *tokens, uint32_t count, uint32_t answer,
-                  struct pick *pick);
+void history_pick(struct history *history, const struct pick_space *space, const uint32_t *tokens,
+                  uint32_t count, uint32_t answer, struct pick *pick);
+
+/*
+ * Forgets the tokens behind the first `count`, which were guesses: the next pick may have others
+ * there.  No effect if it has not seen them.
+ */
+void history_return(struct history *history, const uint32_t *tokens, uint32_t count,
+                    uint32_t answer);
 
 /*
  * The same for rules that need no history.  The mask of the pick stays, as such rules have none

@@ -14,6 +14,15 @@
 /* The header of an answer in a dialect of channels has so many marks and words. */
 #define END_BYTES_MAX (5 * MARK_BYTES_MAX + 32u)
 
+/* Behind the tokens that were seen. */
+struct state {
+        struct parts parts;
+        uint32_t seen;     /* 0: none, parts_begin() was not called */
+        uint32_t at;       /* so many of `end` have come; the next one follows */
+        uint8_t utf8_left; /* bytes that the last character lacks */
+        bool used;
+};
+
 struct reasoning_limit {
         size_t bytes; /* of all its memory */
         const struct dialect *dialect;
@@ -24,11 +33,9 @@ struct reasoning_limit {
         uint32_t end_count;
 
         /* From here on only the engine reads and writes it. */
-        struct parts parts; /* of the tokens that were seen */
-        uint32_t seen;      /* 0: none, parts_begin() was not called */
-        uint32_t at;        /* so many of `end` have come; the next one follows */
-        uint8_t utf8_left;  /* bytes that the last character lacks */
-        bool used;
+        struct state state;
+        struct state kept; /* before guesses; `guessed`: there are some */
+        bool guessed;
         struct parts_out out; /* nobody reads it */
 };
 
@@ -153,11 +160,8 @@ int reasoning_limit_like(const struct reasoning_limit *other, struct reasoning_l
 void reasoning_limit_follow(struct reasoning_limit *limit, const struct reasoning_limit *other)
 {
         assert(limit->dialect == other->dialect && limit->end_count == other->end_count);
-        limit->parts = other->parts;
-        limit->seen = other->seen;
-        limit->at = other->at;
-        limit->utf8_left = other->utf8_left;
-        limit->used = other->used;
+        assert(!other->guessed);
+        limit->state = other->state;
 }
 
 struct reasoning_limit *reasoning_limit_free(struct reasoning_limit *limit)
@@ -183,16 +187,16 @@ static uint8_t utf8_left(uint8_t left, uint8_t byte)
 
 static bool is_over(const struct reasoning_limit *limit)
 {
-        uint32_t tokens = limit->parts.reasoning_tokens;
+        uint32_t tokens = limit->state.parts.reasoning_tokens;
 
-        return limit->parts.state == PARTS_REASONING && tokens >= limit->tokens_max &&
-               (!limit->utf8_left || tokens - limit->tokens_max >= UTF8_TOKENS);
+        return limit->state.parts.state == PARTS_REASONING && tokens >= limit->tokens_max &&
+               (!limit->state.utf8_left || tokens - limit->tokens_max >= UTF8_TOKENS);
 }
 
 static uint32_t next(const struct reasoning_limit *limit)
 {
-        return limit->end_count && (limit->at || is_over(limit)) ? limit->end[limit->at]
-                                                                 : REASONING_LIMIT_NONE;
+        return limit->end_count && (limit->state.at || is_over(limit)) ? limit->end[limit->state.at]
+                                                                       : REASONING_LIMIT_NONE;
 }
 
 static void read_text(struct reasoning_limit *limit, uint32_t token)
@@ -203,14 +207,15 @@ static void read_text(struct reasoning_limit *limit, uint32_t token)
 
         limit->out.bytes = limit->out.count = 0;
         if (mark != MARK_N) {
-                parts_mark(&limit->parts, mark, &limit->out);
+                parts_mark(&limit->state.parts, mark, &limit->out);
         } else {
                 text = tokenizer_piece(limit->tokenizer, token, &bytes);
-                parts_feed(&limit->parts, text, bytes, &limit->out);
+                parts_feed(&limit->state.parts, text, bytes, &limit->out);
                 for (size_t i = 0; i < bytes; i++)
-                        limit->utf8_left = utf8_left(limit->utf8_left, (uint8_t)text[i]);
+                        limit->state.utf8_left =
+                                utf8_left(limit->state.utf8_left, (uint8_t)text[i]);
         }
-        parts_count(&limit->parts);
+        parts_count(&limit->state.parts);
 }
 
 static void read_token(struct reasoning_limit *limit, uint32_t token)
@@ -218,10 +223,10 @@ static void read_token(struct reasoning_limit *limit, uint32_t token)
         uint32_t wanted = next(limit);
 
         if (wanted == token) {
-                limit->used = true;
-                limit->at = (limit->at + 1) % limit->end_count;
+                limit->state.used = true;
+                limit->state.at = (limit->state.at + 1) % limit->end_count;
         } else {
-                limit->at = 0;
+                limit->state.at = 0;
         }
         read_text(limit, token);
 }
@@ -231,21 +236,35 @@ uint32_t reasoning_limit_next(struct reasoning_limit *limit, const uint32_t *tok
 {
         const struct dialect *dialect = limit->dialect;
 
-        assert(answer && count >= answer && count >= limit->seen);
-        if (!limit->seen) {
+        assert(answer && count >= answer && count >= limit->state.seen);
+        if (!limit->state.seen) {
                 bool open = dialect_opens_reasoning(dialect, limit->tokenizer, tokens, answer);
 
-                parts_begin(&limit->parts, dialect, NULL, limit->calls_wanted, open);
-                limit->seen = answer;
+                parts_begin(&limit->state.parts, dialect, NULL, limit->calls_wanted, open);
+                limit->state.seen = answer;
         }
-        while (limit->seen < count)
-                read_token(limit, tokens[limit->seen++]);
+        while (limit->state.seen < count)
+                read_token(limit, tokens[limit->state.seen++]);
         return next(limit);
+}
+
+void reasoning_limit_keep(struct reasoning_limit *limit)
+{
+        assert(!limit->guessed);
+        limit->kept = limit->state;
+        limit->guessed = true;
+}
+
+void reasoning_limit_return(struct reasoning_limit *limit)
+{
+        if (limit->guessed)
+                limit->state = limit->kept;
+        limit->guessed = false;
 }
 
 bool reasoning_limit_is_used(struct reasoning_limit *limit, const uint32_t *tokens, uint32_t count)
 {
-        while (limit->seen && limit->seen < count)
-                read_token(limit, tokens[limit->seen++]);
-        return limit->used;
+        while (limit->state.seen && limit->state.seen < count)
+                read_token(limit, tokens[limit->state.seen++]);
+        return limit->state.used;
 }

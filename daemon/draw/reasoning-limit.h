@@ -53,6 +53,10 @@ size_t reasoning_limit_bytes(const struct reasoning_limit *limit); /* NULL: 0 */
 uint32_t reasoning_limit_next(struct reasoning_limit *limit, const uint32_t *tokens, uint32_t count,
                               uint32_t answer);
 
+/* The next tokens are guesses; reasoning_limit_return() forgets them. */
+void reasoning_limit_keep(struct reasoning_limit *limit);
+void reasoning_limit_return(struct reasoning_limit *limit); /* no effect if none was kept */
+
 /* Was one of these tokens forced?  False if no next token was ever asked for. */
 bool reasoning_limit_is_used(struct reasoning_limit *limit, const uint32_t *tokens, uint32_t count);
 

@@ -9,6 +9,7 @@
 
 #include "base/free-numbers.h"
 #include "daemon/draw/asking.h"
+#include "daemon/draft/prediction.h"
 #include "daemon/draw/history.h"
 #include "daemon/draw/reasoning-limit.h"
 #include "daemon/edge/ask-slots.h"
@@ -335,6 +336,9 @@ static void fill_making(const struct admission *admission, struct stream *stream
                 .mirostat_tau = asked->mirostat_tau,
                 .mirostat_eta = asked->mirostat_eta,
         };
+        request->draft_max = conf->draft_tokens;
+        if (wire_has(asked, WIRE_F_DRAFT_TOKENS) && asked->draft_tokens < request->draft_max)
+                request->draft_max = asked->draft_tokens;
         request->mu = 2 * asked->mirostat_tau;
         request->alone |= asked->mirostat_tau > 0;
         request->ignore_eos = asked->ignore_eos;
@@ -449,7 +453,8 @@ int admission_recharge(struct admission *admission, struct stream *stream, size_
         const struct request *request = &stream->request;
         int r = 0;
 
-        bytes += argument_types_bytes(request->argument_types);
+        bytes += argument_types_bytes(request->argument_types) +
+                 prediction_bytes(request->prediction);
         if (bytes > stream->charged_bytes)
                 r = quota_ask(admission->quota, request->uid, QUOTA_PROMPT_BYTES,
                               bytes - stream->charged_bytes, request->stream, ret_problem);
@@ -499,6 +504,16 @@ void admission_give_types(struct stream *stream, struct argument_types *types)
 {
         if (stream->request.parts && !stream->request.argument_types)
                 stream->request.argument_types = argument_types_ref(types);
+}
+
+int admission_give_prediction(struct admission *admission, struct stream *stream,
+                              struct prediction *prediction, struct wire_problem *ret_problem)
+{
+        size_t own = stream->charged_bytes - argument_types_bytes(stream->request.argument_types);
+
+        assert(!stream->request.prediction);
+        stream->request.prediction = prediction_ref(prediction);
+        return error_pass(admission_recharge(admission, stream, own, ret_problem));
 }
 
 int admission_rendered(struct admission *admission, struct stream *stream, size_t bytes,
@@ -625,6 +640,7 @@ struct stream *admission_forget(struct admission *admission, struct stream *stre
         reasoning_limit_free(request->reasoning_limit);
         asking_free(request->asking);
         argument_types_unref(request->argument_types);
+        prediction_unref(request->prediction);
         free(request->sequence.tokens);
         free(stream);
         return NULL;

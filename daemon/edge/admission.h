@@ -38,6 +38,13 @@ int admission_ask(struct admission *admission, uint64_t uid, struct served *serv
                   struct wire_problem *ret_problem);
 
 /*
+ * A stream that has its tokens gets a prediction, and is charged for it.  Returns as
+ * admission_finish().
+ */
+int admission_give_prediction(struct admission *admission, struct stream *stream,
+                              struct prediction *prediction, struct wire_problem *ret_problem);
+
+/*
  * Messages have become a text: the text and all that it needs are charged in place of the messages.
  * Returns as admission_finish().
  */

@@ -164,6 +164,7 @@ static uint32_t list_ends(const struct request *request, uint32_t ends[])
 static int give(struct constraint *constraint, struct stream *stream,
                 struct wire_problem *ret_problem)
 {
+        static_assert(SCHED_DRAFT_MAX <= GUIDE_AHEAD_MAX, "a guide looks ahead along a draft");
         uint32_t ends[TRAITS_EOS_MAX + SMV_STOPS_MAX];
         struct request *request = &stream->request;
         struct guide *guide;
@@ -171,7 +172,7 @@ static int give(struct constraint *constraint, struct stream *stream,
 
         assert(!stream->constraint && !request->guide);
         guide = guide_new(constraint->grammar, constraint->served->trie, ends,
-                          list_ends(request, ends));
+                          list_ends(request, ends), request->draft_max);
         if (!guide)
                 return error_raise(-ENOMEM);
         r = charge(constraint, guide_bytes(guide), request->stream, ret_problem);

@@ -48,6 +48,7 @@ struct admission_conf {
         struct sched_conf sched;
         uint32_t max_tokens;   /* for requests that do not give it */
         uint32_t requests_max; /* of the whole daemon */
+        uint32_t draft_tokens; /* of a guess at the tokens that follow; 0: none is made */
         size_t (*record_bytes_max)(size_t piece_max, size_t stop_bytes_max, uint32_t logprobs);
         size_t (*end_bytes_max)(size_t stop_bytes_max);
         size_t (*score_bytes_max)(uint32_t logprobs);

@@ -62,6 +62,7 @@ void encode_job_free(struct encode_job *job)
         buffer_deinit(&job->frame);
         buffer_deinit(&job->reply);
         buffer_deinit(&job->constraint);
+        buffer_deinit(&job->prediction);
         bytes_deinit(&job->calls);
         grammar_free(job->grammar);
         free(job->job.ids);
@@ -128,6 +129,26 @@ int encode_job_take_constraint(struct encode_job *job, const struct wire_text *t
                 job->form.constraint =
                         (struct wire_text){ (const char *)job->constraint.bytes, text->count };
         return error_pass(r);
+}
+
+int encode_job_take_prediction(struct encode_job *job, const struct wire_text *text)
+{
+        buffer_init(&job->prediction, text->count);
+        return error_pass(buffer_append(&job->prediction, text->bytes, text->count));
+}
+
+void encode_job_set_text(struct encode_job *job, const char *text, size_t bytes)
+{
+        struct text_job *work = &job->job;
+
+        free(work->ids);
+        work->ids = NULL;
+        work->id_count = work->control_count = 0;
+        work->controls = NULL;
+        work->text = text;
+        work->text_bytes = bytes;
+        work->first_id = TRAITS_NO_TOKEN;
+        job->ids_max = SIZE_MAX;
 }
 
 size_t encode_job_ids_bytes(const struct encode_job *job, size_t text_bytes)

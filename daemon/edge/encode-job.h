@@ -66,8 +66,9 @@ struct encode_job {
         /* Generate: the form of the answer, whose texts lie in the next two. */
         struct answer_form form;
         struct buffer constraint;
-        struct bytes calls;      /* out, of messages: a wish (call-form.h), or nothing */
-        struct grammar *grammar; /* out: compiled; its taker clears it here */
+        struct buffer prediction; /* generate: a text, which is encoded after the prompt */
+        struct bytes calls;       /* out, of messages: a wish (call-form.h), or nothing */
+        struct grammar *grammar;  /* out: compiled; its taker clears it here */
         /* Out: the rendered messages; the job's text points into it then. */
         struct rendered rendered;
         struct text_part *parts;               /* out: the parts of it that the template wrote */
@@ -91,11 +92,15 @@ int encode_job_take_text(struct encode_job *job, struct wire_request *asked,
                          const struct wire_text *text);
 int encode_job_take_messages(struct encode_job *job, struct wire_request *asked);
 
+/* Another text, which is no template's: all of it becomes ids. */
+void encode_job_set_text(struct encode_job *job, const char *text, size_t bytes);
+
 /* The most bytes of the ids that a text of this length may become. */
 size_t encode_job_ids_bytes(const struct encode_job *job, size_t text_bytes);
 
-/* Gives the job a copy of the text of a constraint: 0 or -ENOMEM. */
+/* Give the job a copy of the text of a constraint, or of a prediction: 0 or -ENOMEM. */
 int encode_job_take_constraint(struct encode_job *job, const struct wire_text *text);
+int encode_job_take_prediction(struct encode_job *job, const struct wire_text *text);
 
 /* Posts a job whose stream is charged for it already. */
 void encode_job_post(struct encode_job *job);

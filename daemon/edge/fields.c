@@ -128,6 +128,8 @@ static const struct field fields[WIRE_FIELD_N] = {
         { { "constraint",  WIRE_F_CONSTRAINT,  "text",    1, SMV_CONSTRAINT_BYTES_MAX, 0, 0,         GENERATE, 0 },            read_text,        AT(constraint) },
         { { "reasoning_max", WIRE_F_REASONING_MAX, "uint", 0, U32_MAX, 0, 0,                         GENERATE, 0 },            read_uint32,      AT(reasoning_max) },
         { { "reasoning_end", WIRE_F_REASONING_END, "text", 1, SMV_REASONING_END_MAX, 0, 0,           GENERATE, 0 },            read_text,        AT(reasoning_end) },
+        { { "prediction",  WIRE_F_PREDICTION,  "text",    1, SMV_PREDICTION_BYTES_MAX, 0, 0,         GENERATE, 0 },            read_text,        AT(prediction) },
+        { { "draft_tokens", WIRE_F_DRAFT_TOKENS, "uint",  0, SMV_DRAFT_TOKENS_MAX, 0, 0,             GENERATE, 0 },            read_uint32,      AT(draft_tokens) },
         { { "tool_choice", WIRE_F_TOOL_CHOICE, "text",    1, WORD_MAX, 0, 0,                         GENERATE, 0 },            read_tool_choice, 0 },
         { { "allowed_tools", WIRE_F_ALLOWED_TOOLS, "texts", 1, SMV_ALLOWED_TOOLS_MAX, 0, SMV_TOOL_BYTES_MAX, GENERATE, 0 },         read_texts,       AT(chat.allowed_tools) },
         { { "calls_max",   WIRE_F_CALLS_MAX,   "uint",    1, SMV_CALLS_MAX, 0, 0,                    GENERATE, 0 },            read_uint32,      AT(chat.calls_max) },

@@ -28,6 +28,7 @@ static void inherit(struct stream *stream, const struct stream *from, struct rea
         request->sampling = like->sampling;
         admission_set_rules(request, rules_ref(like->rules), limit);
         request->alone = like->alone;
+        request->draft_max = like->draft_max;
         request->mu = 2 * like->sampling.mirostat_tau;
         request->ignore_eos = like->ignore_eos;
         request->parts = like->parts;

@@ -12,19 +12,11 @@
 #include "daemon/edge/resumable.h"
 #include "daemon/edge/streams.h"
 #include "daemon/edge/values.h"
+#include "daemon/draft/prediction.h"
 #include "daemon/text/parts/argument-types.h"
 #include "base/error.h"
 
 /* ---- after the text worker ---- */
-
-static int begin(struct encode_job *job, struct wire_problem *ret_problem)
-{
-        int r = stream_begin(job->peer, job->stream, ret_problem);
-
-        if (!r)
-                job->stream = NULL;
-        return error_pass(r);
-}
 
 /* The tokens of its prompt are known. */
 static enum answer_reasoning reasoning_of(const struct stream *stream)
@@ -56,6 +48,56 @@ static int charge_form(const struct encode_job *job, bool on, struct wire_proble
         size_t bytes = (size_t)job->form.constraint.count + job->form.calls.count;
 
         return error_pass(charge(job, bytes, on, ret_problem));
+}
+
+/* The text of a prediction, and the tokens that it may become. */
+static int charge_prediction(const struct encode_job *job, bool on,
+                             struct wire_problem *ret_problem)
+{
+        size_t text = buffer_count(&job->prediction);
+
+        return error_pass(charge(job, text + encode_job_ids_bytes(job, text), on, ret_problem));
+}
+
+static int start(struct encode_job *job, struct wire_problem *ret_problem)
+{
+        int r = stream_begin(job->peer, job->stream, ret_problem);
+
+        if (!r)
+                job->stream = NULL;
+        return error_pass(r);
+}
+
+/* A prediction is cut where the answer must end. */
+static int on_predicted(struct encode_job *job, struct wire_problem *ret_problem)
+{
+        uint32_t most = job->stream->request.max_tokens;
+        uint32_t count = job->job.id_count < most ? (uint32_t)job->job.id_count : most;
+        struct prediction *prediction = NULL;
+        int r = charge_prediction(job, false, ret_problem);
+
+        if (!r && count)
+                r = prediction_new(job->job.ids, count, &prediction);
+        for (struct stream *s = job->stream; s && prediction && !r; s = stream_sibling(s))
+                r = admission_give_prediction(job->peer->edge->admission, s, prediction,
+                                              ret_problem);
+        prediction_unref(prediction);
+        return r ? error_pass(r) : error_pass(start(job, ret_problem));
+}
+
+/* The stream has its tokens and its form.  A prediction has to become tokens first. */
+static int begin(struct encode_job *job, struct wire_problem *ret_problem)
+{
+        int r;
+
+        if (!buffer_count(&job->prediction) || !job->stream->request.draft_max)
+                return error_pass(start(job, ret_problem));
+        r = charge_prediction(job, true, ret_problem);
+        if (r)
+                return error_pass(r);
+        encode_job_set_text(job, (const char *)job->prediction.bytes,
+                            buffer_count(&job->prediction));
+        return encode_job_go_on(job, work_prompt, on_predicted);
 }
 
 static int on_constrained(struct encode_job *job, struct wire_problem *ret_problem)
@@ -167,11 +209,24 @@ static int take_text(struct encode_job *job, struct wire_request *asked)
 {
         int r = encode_job_take_constraint(job, &asked->constraint);
 
+        if (!r)
+                r = encode_job_take_prediction(job, &asked->prediction);
         if (r || (asked->token_count && !asked->chat.tools.count))
                 return error_pass(r);
         return error_pass(asked->chat.messages.bytes || asked->token_count
                                   ? encode_job_take_messages(job, asked)
                                   : encode_job_take_text(job, asked, &asked->prompt));
+}
+
+/* The stream has its tokens, and no constraint. */
+static int predict_or_free(struct encode_job *job, struct wire_problem *ret_problem)
+{
+        int r = begin(job, ret_problem);
+
+        if (r == ENCODE_JOB_E_AGAIN)
+                return 0;
+        encode_job_free(job);
+        return error_pass(r);
 }
 
 /*
@@ -204,6 +259,8 @@ static int encode(struct peer *peer, struct wire_request *asked, struct stream *
         job->form.reasoning = reasoning_of(stream); /* if it has its tokens */
         if (asked->token_count && asked->chat.tools.count)
                 (void)encode_job_go_on(job, work_wish, on_wished);
+        else if (asked->token_count && !asked->constraint.count)
+                return predict_or_free(job, ret_problem);
         else if (asked->token_count)
                 (void)encode_job_go_on(job, work_constrain, on_constrained);
         else if (has_messages)
@@ -246,7 +303,7 @@ int op_generate(struct peer *peer, struct wire_request *asked, struct wire_probl
                 handle_lend(handle, stream);
         r = stream_claim(peer, stream, ret_problem);
         if (!r)
-                r = asked->token_count && !asked->chat.tools.count
+                r = asked->token_count && !asked->chat.tools.count && !asked->prediction.count
                             ? begin_or_compile(peer, asked, stream, ret_problem)
                             : encode(peer, asked, stream, ret_problem);
         if (r == CONSTRAINTS_E_UNKNOWN)

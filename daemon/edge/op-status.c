@@ -37,8 +37,8 @@ struct snapshot {
         double tokens_in_per_s, tokens_out_per_s, mean_tokens_out_per_s, busy_s;
         double preemptions_per_100, blocks_lost_per_100;
         uint64_t weight_bytes, parameters, modified_s;
-        const char *version, *model, *backend, *quantisation, *load_method, *architecture, *digest,
-                *tool_dialect, *format;
+        const char *version, *model, *backend, *draft, *quantisation, *load_method, *architecture,
+                *digest, *tool_dialect, *format;
         bool has_chat, has_reasoning, stopping;
         bool has_counts; /* descriptors, mappings and threads: not known without /proc */
 };
@@ -48,6 +48,7 @@ enum source {
         FROM_TIMES,    /* a histogram of struct stats */
         FROM_BOUNDS,   /* the bounds of all histograms */
         FROM_STEPS,    /* a histogram of steps of struct stats, with its bounds */
+        FROM_DEPTHS,   /* SMV_DRAFT_TOKENS_MAX counters of struct stats */
         FROM_SERVED,   /* uint32_t, of struct served */
         FROM_SNAPSHOT, /* uint64_t, of struct snapshot */
         FROM_PROC,     /* the same; left out if /proc cannot be read */
@@ -65,6 +66,7 @@ struct key {
 
 #define STATS(member)    FROM_STATS, offsetof(struct stats, member)
 #define TIMES(member)    FROM_TIMES, offsetof(struct stats, member)
+#define DEPTHS(member)   FROM_DEPTHS, offsetof(struct stats, member)
 #define REAL(member)     FROM_REAL, offsetof(struct snapshot, member)
 #define SERVED(member)   FROM_SERVED, offsetof(struct served, member)
 #define SNAPSHOT(member) FROM_SNAPSHOT, offsetof(struct snapshot, member)
@@ -94,6 +96,10 @@ static const struct key work_keys[] = {
         { "trust",          STATS(trust),          "the margin, in percent: a request begins if the pool has room for answers longer than this share of earlier ones; `preempt_target` moves it; 0: no priority has learned admission" },
         { "streams_ended",  STATS(streams_ended),           "streams that ended, for any reason" },
         { "answers_late", STATS(answers_late), "questions that a client did not answer in time, for masks or for tokens" },
+        { "drafted",        STATS(drafted),        "rows of guessed tokens since the start; they are in `rows`, too" },
+        { "drafts_right",   STATS(drafts_right),   "of these, rows whose token was confirmed; they brought a token that would have needed another step" },
+        { "drafted_by_depth", DEPTHS(drafted_by_depth), "`drafted` of the first token of a guess, of the second, ..." },
+        { "drafts_right_by_depth", DEPTHS(drafts_right_by_depth), "`drafts_right` of the same" },
         { "numeric_faults", STATS(numeric_faults), "streams that ended because the model's output was not finite" },
         { "wakes",          STATS(wakes),          "times that the waker thread handled news of a connection" },
         { "doorbells",      STATS(doorbells),      "sleeping readers that were woken" },
@@ -125,6 +131,7 @@ static const struct key model_keys[] = {
         { "backend",    TEXT(backend),           "where the model runs; with two backends, how many layers each has" },
         { "architecture", TEXT(architecture),    "what its files call its architecture" },
         { "parameters", SNAPSHOT(parameters),    "numbers of all its weights" },
+        { "draft",      TEXT(draft),             "name of the draft model, or empty" },
         { "quantisation", TEXT(quantisation),    "type of most weights, as the file has them" },
         { "bytes",      SNAPSHOT(weight_bytes),  "bytes of all weights in memory, without the padding of a backend" },
         { "chat",       SWITCH(has_chat),        "true if the model has a chat template that can be used" },
@@ -366,6 +373,7 @@ static void take_snapshot(struct edge *edge, struct snapshot *to)
                         load_way_name((enum load_way)counter_get(&edge->conf.stats->load_way)),
                 .has_chat = !chat_refusal(served->chat),
                 .has_counts = !resources->result,
+                .draft = served->draft,
                 .quantisation = served->quantisation,
                 .weight_bytes = served->weight_bytes,
                 .architecture = served->facts.architecture,
@@ -548,6 +556,13 @@ static void put_steps(struct wire_writer *writer, const struct step_histogram *h
                 wire_put_uint(writer, counts[i]);
 }
 
+static void put_depths(struct wire_writer *writer, const counter *counts)
+{
+        wire_put_array(writer, SMV_DRAFT_TOKENS_MAX);
+        for (uint32_t i = 0; i < SMV_DRAFT_TOKENS_MAX; i++)
+                wire_put_uint(writer, counter_get(&counts[i]));
+}
+
 static void put_key(struct wire_writer *writer, const struct edge *edge,
                     const struct snapshot *snapshot, const struct key *key)
 {
@@ -568,6 +583,9 @@ static void put_key(struct wire_writer *writer, const struct edge *edge,
                 break;
         case FROM_STEPS:
                 put_steps(writer, (const struct step_histogram *)(const void *)stats);
+                break;
+        case FROM_DEPTHS:
+                put_depths(writer, (const counter *)(const void *)stats);
                 break;
         case FROM_SERVED:
                 wire_put_uint(writer, *(const uint32_t *)(const void *)served);

@@ -118,6 +118,8 @@ enum wire_field {
         WIRE_F_CONSTRAINT,
         WIRE_F_REASONING_MAX,
         WIRE_F_REASONING_END,
+        WIRE_F_PREDICTION,
+        WIRE_F_DRAFT_TOKENS,
         WIRE_F_TOOL_CHOICE,
         WIRE_F_ALLOWED_TOOLS,
         WIRE_F_CALLS_MAX,
@@ -214,6 +216,8 @@ struct wire_request {
         bool parts;                     /* generate: the text is divided into parts */
         uint32_t reasoning_max;         /* generate, if given: tokens of reasoning */
         struct wire_text reasoning_end; /* ... the text that is written behind them */
+        struct wire_text prediction;    /* generate: the answer that the client expects */
+        uint32_t draft_tokens;          /* generate, if given: of a guess, at most; 0: none */
         enum smv_ask ask;               /* generate: what the client gives before each token */
         uint32_t ask_ms;                /* ... within this time */
         bool late_draws;                /* ... or else the daemon draws by itself */

@@ -10,9 +10,19 @@
 static_assert(PLAN_TOKEN == STEP_TOKEN, "both sides mark a known token in the same way");
 static_assert(BLOCK_POSITIONS == PAGE_POSITIONS, "a block is a page");
 
-int batch_init(struct batch *batch, const struct sched_conf *conf)
+static void place_spaces(struct batch *batch, uint32_t count, uint32_t words)
 {
-        size_t rows = conf->rows;
+        for (uint32_t i = 0; i < count; i++)
+                batch->spaces[i] = (struct pick_space){
+                        .mask = batch->space_masks + (size_t)i * words,
+                        .edits = batch->space_edits + (size_t)i * RULES_EDITS_MAX,
+                };
+}
+
+int batch_init(struct batch *batch, const struct sched_conf *conf, uint32_t vocab)
+{
+        size_t rows = conf->rows, spaces = conf->drafts ? conf->drafts : 1;
+        uint32_t words = mask_words(vocab);
 
         *batch = (struct batch){
                 .rows = calloc(rows, sizeof(*batch->rows)),
@@ -25,13 +35,17 @@ int batch_init(struct batch *batch, const struct sched_conf *conf)
                 .want_sequences = calloc(rows, sizeof(*batch->want_sequences)),
                 .want_scores = calloc(rows, sizeof(*batch->want_scores)),
                 .run_sequences = calloc(rows, sizeof(*batch->run_sequences)),
+                .spaces = calloc(spaces, sizeof(*batch->spaces)),
+                .space_edits = calloc(spaces * RULES_EDITS_MAX, sizeof(*batch->space_edits)),
+                .space_masks = calloc(spaces * words, sizeof(*batch->space_masks)),
         };
         if (!batch->rows || !batch->runs || !batch->pages || !batch->copies || !batch->want ||
             !batch->picks || !batch->want_sequences || !batch->want_scores ||
-            !batch->run_sequences) {
+            !batch->run_sequences || !batch->spaces || !batch->space_edits || !batch->space_masks) {
                 batch_deinit(batch);
                 return error_raise(-ENOMEM);
         }
+        place_spaces(batch, (uint32_t)spaces, words);
         batch->step = (struct step){
                 .rows = batch->rows,
                 .runs = batch->runs,
@@ -54,7 +68,18 @@ void batch_deinit(struct batch *batch)
         free(batch->want_sequences);
         free(batch->want_scores);
         free(batch->run_sequences);
+        free(batch->spaces);
+        free(batch->space_edits);
+        free(batch->space_masks);
         *batch = (struct batch){ 0 };
+}
+
+/* A row behind that of a decode is of its draft: its pick is not the only one of the request. */
+static const struct pick_space *space_of(struct batch *batch, const struct plan_row *row)
+{
+        if (row->position < row->sequence->token_count)
+                return NULL;
+        return row->from_row == PLAN_TOKEN ? &batch->spaces[batch->space_count++] : NULL;
 }
 
 static void add_row(struct batch *batch, const struct plan_row *row)
@@ -90,7 +115,8 @@ static void add_row(struct batch *batch, const struct plan_row *row)
                 if (row->want == PLAN_SCORE)
                         sampler_score(request, row->position + 1, &batch->picks[wanted]);
                 else
-                        sampler_pick(request, row->position + 1, &batch->picks[wanted]);
+                        sampler_pick(request, space_of(batch, row), row->position + 1,
+                                     &batch->picks[wanted]);
         }
 }
 
@@ -130,8 +156,11 @@ void batch_build(struct batch *batch, const struct plan *plan)
         step->number = plan->number;
         step->row_count = step->run_count = step->want_count = 0;
         step->page_count = step->copy_count = 0;
+        batch->space_count = 0;
         for (uint32_t i = 0; i < plan->row_count; i++)
                 add_row(batch, &plan->rows[i]);
+        for (uint32_t i = 0; i < step->run_count && batch->space_count; i++)
+                sampler_return(batch->run_sequences[i]->request);
 
         for (uint32_t i = 0; i < plan->page_count; i++)
                 add_page(batch, &plan->pages[i]);

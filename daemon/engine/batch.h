@@ -26,9 +26,14 @@ struct batch {
         struct sequence **want_sequences; /* the sequence of each wanted row ... */
         bool *want_scores;                /* ... and whether it is a score */
         struct sequence **run_sequences;  /* the sequence of each run */
+        /* Of the picks of drafts; the memory of all of them. */
+        struct pick_space *spaces;
+        uint32_t space_count;
+        struct pick_edit *space_edits;
+        uint32_t *space_masks;
 };
 
-int batch_init(struct batch *batch, const struct sched_conf *conf);
+int batch_init(struct batch *batch, const struct sched_conf *conf, uint32_t vocab);
 void batch_deinit(struct batch *batch);
 void batch_build(struct batch *batch, const struct plan *plan);
 

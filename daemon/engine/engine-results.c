@@ -58,13 +58,30 @@ void engine_await_masks(struct engine *engine, struct request *request, uint32_t
                 questions_ask(engine->questions, request, position, engine_now(engine));
 }
 
-/* The scheduler knows the token at `position`.  A request that goes on awaits its next masks. */
-static void go_on(struct engine *engine, struct request *request, uint32_t token, uint32_t position)
+/* Asks for the mask behind these tokens, and for those along a guess at the next ones. */
+static void ask_mask(struct engine *engine, struct request *request, const uint32_t *tokens,
+                     uint32_t count)
+{
+        struct masks_take take = { .tokens = tokens, .token_count = count };
+        const struct draft *guess;
+
+        guess = drafts_guess(engine->drafts, request, masks_ns(engine->masks), &take.ahead_most);
+        take.guesses = guess->tokens;
+        take.guess_count = guess->count;
+        masks_take(engine->masks, request, &take);
+}
+
+/*
+ * The scheduler knows these tokens, the last of which is at `position`.  A request that goes on
+ * awaits its next masks.
+ */
+static void go_on(struct engine *engine, struct request *request, const uint32_t *tokens,
+                  uint32_t count, uint32_t position)
 {
         if (request->state == REQUEST_ENDING)
                 return;
         if (request->guide)
-                masks_take(engine->masks, request, token);
+                ask_mask(engine, request, tokens, count);
         if (asks_for(request, SMV_ASK_MASK))
                 publish_ask(engine->publish, request, position + 1);
         engine_await_masks(engine, request, position + 1);
@@ -99,8 +116,8 @@ static void show_row(struct engine *engine, const struct batch *batch, uint32_t 
  * Writes one row's token into the ring, unless its stream is over; then tells the scheduler.  If
  * the client has to choose the token, it is asked instead.
  */
-static void take_result(struct engine *engine, const struct batch *batch, uint32_t want,
-                        uint64_t now_ns)
+static enum sched_verdict take_result(struct engine *engine, const struct batch *batch,
+                                      uint32_t want, uint64_t now_ns)
 {
         struct request *request = batch->want_sequences[want]->request;
         uint32_t row = batch->want[want], token = engine->tokens[want];
@@ -131,10 +148,39 @@ static void take_result(struct engine *engine, const struct batch *batch, uint32
                                                    .row = row,
                                                    .token = token,
                                                    .verdict = asks ? SCHED_LATER : verdict });
-        if (!asks)
-                go_on(engine, request, token, position);
-        else if (request->state != REQUEST_ENDING)
+        if (asks && request->state != REQUEST_ENDING)
                 ask_token(engine, request, token, position, now_ns);
+        return asks ? SCHED_LATER : verdict;
+}
+
+/*
+ * A run: the row of a decode, and those of its draft.  Each result confirms the token of the next
+ * row, or is the last one.  Returns how many wanted rows it has.
+ */
+static uint32_t take_run(struct engine *engine, const struct batch *batch, uint32_t want,
+                         uint64_t now_ns)
+{
+        struct request *request = batch->want_sequences[want]->request;
+        const uint32_t *tokens = engine->tokens + want;
+        uint32_t position = batch->rows[batch->want[want]].position, count = 1, taken = 0;
+        enum sched_verdict verdict;
+
+        while (want + count < batch->step.want_count && !batch->want_scores[want + count] &&
+               batch->want_sequences[want + count] == batch->want_sequences[want])
+                count++;
+        do {
+                if (taken && request->guide) /* the mask of this row is there, too */
+                        engine_note(engine, &(struct sched_event){ .kind = SCHED_READY,
+                                                                   .request = request });
+                verdict = take_result(engine, batch, want + taken, now_ns);
+                taken++;
+        } while (taken < count && verdict == SCHED_CONTINUE && request->state != REQUEST_ENDING &&
+                 tokens[taken - 1] == batch->rows[batch->want[want + taken]].token);
+        if (count > 1)
+                drafts_learn(engine->drafts, request, count - 1, taken - 1);
+        if (verdict != SCHED_LATER)
+                go_on(engine, request, tokens, taken, position + taken);
+        return count;
 }
 
 /*
@@ -160,6 +206,21 @@ static void tell_progress(struct engine *engine, const struct batch *batch)
         }
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+        return a < b ? a : b;
+}
+
+/* Each row is for the next token of a stream, or for a guess.  A prompt's rows may want scores. */
+static bool has_only_decodes(const struct batch *batch)
+{
+        bool only = batch->step.want_count == batch->step.row_count;
+
+        for (uint32_t i = 0; i < batch->step.want_count && only; i++)
+                only = !batch->want_scores[i];
+        return only;
+}
+
 void engine_collect(struct engine *engine)
 {
         uint64_t number = engine->collected + 1;
@@ -176,15 +237,20 @@ void engine_collect(struct engine *engine)
         }
         now = engine_now(engine);
         engine->step_ns = now - engine->busy_from_ns;
+        /* With two plans in flight, the draft model works between two collects. */
+        engine->step_ns -= least(engine->step_ns, drafts_model_ns(engine->drafts));
         counter_add(&engine->conf.stats->busy_ns, engine->step_ns);
         engine->busy_from_ns = now;
         if (!r)
                 tell_progress(engine, batch);
-        for (uint32_t i = 0; i < batch->step.want_count; i++)
+        if (!r && has_only_decodes(batch))
+                drafts_step(engine->drafts, batch->step.row_count, engine->step_ns);
+        for (uint32_t i = 0; i < batch->step.want_count;) {
                 if (batch->want_scores[i])
-                        take_score(engine, batch, i);
+                        take_score(engine, batch, i++);
                 else
-                        take_result(engine, batch, i, now);
+                        i += take_run(engine, batch, i, now);
+        }
         engine_note(engine, &(struct sched_event){ .kind = SCHED_DONE, .plan = number });
         engine->collected = number;
 }
@@ -257,7 +323,7 @@ static void take_token(struct engine *engine, struct request *request, uint32_t 
                                                    .request = request,
                                                    .token = token,
                                                    .verdict = verdict });
-        go_on(engine, request, token, position);
+        go_on(engine, request, &token, 1, position);
 }
 
 static void on_answer(struct engine *engine, const struct heard *heard)

@@ -10,6 +10,8 @@
 
 #include "daemon/ipc/channel.h"
 #include "daemon/engine/batch.h"
+#include "daemon/engine/draft-model.h"
+#include "daemon/engine/drafts.h"
 #include "daemon/engine/engine.h"
 #include "daemon/engine/masks.h"
 #include "daemon/engine/publish.h"
@@ -26,6 +28,8 @@ struct engine {
         struct publish *publish;
         struct masks *masks;
         struct questions *questions;
+        struct drafts *drafts;
+        struct draft_model *draft_model; /* or NULL */
         struct plan plan;
         struct batch batches[DEPTH_MAX]; /* by plan number */
         /* numbers of the last plan that was launched or collected */

@@ -62,6 +62,7 @@ static void retire(struct engine *engine, struct request *request)
         uint32_t at = 0;
 
         questions_forget(engine->questions, request);
+        drafts_forget(engine->drafts, request);
         learn_slot_time(engine, request);
         timings_end(engine->conf.stats, request, engine_now(engine));
         engine->requests[request->number] = NULL;
@@ -95,6 +96,9 @@ static void write_ends(struct engine *engine)
 
                 if (freed && !publish_end(engine->publish, end.request, end.reason, end.code,
                                           pending_bytes)) {
+                        /* The tokens of a row that is not finite may be wrong. */
+                        if (end.code != SMV_NUMERIC)
+                                drafts_keep(engine->drafts, end.request);
                         retire(engine, end.request);
                         continue;
                 }
@@ -245,6 +249,7 @@ static void launch(struct engine *engine)
                 struct request *request = plan->rows[i].sequence->request;
 
                 timings_row(engine->conf.stats, request, now);
+                drafts_rows(engine->drafts, request, plan->number);
                 prompt_rows += plan->rows[i].position < request->prompt_count;
         }
         counter_add(&engine->conf.stats->steps, 1);
@@ -253,9 +258,13 @@ static void launch(struct engine *engine)
         counter_add(&engine->conf.stats->tokens_in, prompt_rows);
         rate_add(&engine->conf.stats->tokens_in_rate, now, prompt_rows);
 
-        if (engine->launched == engine->collected)
+        if (engine->launched == engine->collected) {
                 engine->busy_from_ns = now;
+                (void)drafts_model_ns(engine->drafts);
+        }
         batch_build(batch, plan);
+        if (engine->draft_model)
+                draft_model_follow(engine->draft_model, &batch->step);
         engine->launched = plan->number;
         r = model_forward(engine->conf.served->model, &batch->step);
         if (r)
@@ -310,6 +319,7 @@ static uint64_t turn(struct engine *engine)
         /* Tokens that are heard write records, which the free bytes must not count as free. */
         engine_hear(engine);
         report_free_bytes(engine);
+        drafts_offer(engine->drafts, engine->sched, engine->collected, engine_now(engine));
         sched_next(engine->sched, engine_now(engine), &engine->plan);
         finish_plan(engine);
         update_stats(engine);
@@ -342,11 +352,15 @@ static bool while_loading(void *arg)
 
 static void load(struct engine *engine)
 {
-        int r;
+        int r = 0;
 
         engine_note(engine, &(struct sched_event){ .kind = SCHED_PAUSE });
-        r = loading_run(&engine->conf.loading, engine->conf.served->model, engine->conf.stats,
-                        while_loading, engine);
+        if (engine->conf.draft_model)
+                r = loading_run_first(&engine->conf.loading, engine->conf.draft_model,
+                                      while_loading, engine);
+        if (!r)
+                r = loading_run(&engine->conf.loading, engine->conf.served->model,
+                                engine->conf.stats, while_loading, engine);
         if (r && !engine->stopped)
                 engine_fail(engine, error_pass(r));
         engine_note(engine, &(struct sched_event){ .kind = SCHED_RESUME });
@@ -360,7 +374,8 @@ static bool use_idle_time(struct engine *engine)
 {
         if (engine->pool_is_backed || engine->failed)
                 return false;
-        if (model_back_pool(engine->conf.served->model))
+        if (model_back_pool(engine->conf.served->model) ||
+            (engine->conf.draft_model && model_back_pool(engine->conf.draft_model)))
                 return true;
         engine->pool_is_backed = true;
         log_debug("pool_backed");
@@ -392,6 +407,8 @@ static struct engine *engine_free(struct engine *engine)
         publish_free(engine->publish);
         masks_join(engine->masks);
         questions_free(engine->questions);
+        drafts_free(engine->drafts);
+        draft_model_free(engine->draft_model);
         sched_free(engine->sched);
         free(engine->tokens);
         free(engine->requests);
@@ -401,6 +418,28 @@ static struct engine *engine_free(struct engine *engine)
         free(engine->users);
         free(engine);
         return NULL;
+}
+
+static int make_drafts(struct engine *engine, const struct engine_conf *conf)
+{
+        const struct draft_model_conf model = { .model = conf->draft_model,
+                                                .sched = &conf->sched,
+                                                .context = conf->draft_context,
+                                                .vocab = conf->served->traits.vocab,
+                                                .own_vocab = conf->draft_vocab };
+        int r = 0;
+
+        if (conf->draft_model)
+                r = draft_model_new(&model, &engine->draft_model);
+        if (!r)
+                r = drafts_new(&(struct drafts_conf){ .sched = &conf->sched,
+                                                      .stats = conf->stats,
+                                                      .pool = conf->draft_pool,
+                                                      .always = conf->always_draft,
+                                                      .model = engine->draft_model,
+                                                      .clock_ns = conf->clock_ns },
+                               &engine->drafts);
+        return error_pass(r);
 }
 
 static int engine_init(struct engine *engine, const struct engine_conf *conf)
@@ -426,8 +465,10 @@ static int engine_init(struct engine *engine, const struct engine_conf *conf)
                 r = masks_start(conf->sched.requests_max, &engine->masks);
         if (!r)
                 r = questions_new(conf->sched.requests_max, &engine->questions);
+        if (!r)
+                r = make_drafts(engine, conf);
         for (uint32_t i = 0; !r && i < conf->sched.depth; i++)
-                r = batch_init(&engine->batches[i], &conf->sched);
+                r = batch_init(&engine->batches[i], &conf->sched, conf->served->traits.vocab);
         if (r)
                 return error_pass(r);
 

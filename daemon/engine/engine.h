@@ -40,12 +40,17 @@
 #include "daemon/ipc/stats.h"
 
 struct engine;
+struct model;
 struct waker;
 
 struct engine_conf {
         struct sched_conf sched;
         struct served *served;
         struct loading_conf loading;
+        uint32_t draft_pool;       /* tokens of answers that are kept for drafts, for each user */
+        struct model *draft_model; /* opened by draft_model_sizes(); or NULL */
+        uint32_t draft_context, draft_vocab; /* its positions and tokens */
+        bool always_draft;                   /* guesses have rows even where these do not pay */
         bool leave_pool;       /* the system provides the memory of the pool when steps need it */
         struct mailbox *inbox; /* from the loop */
         /* the waker that reads the mailbox `waker`; NULL: every WAKE is posted */

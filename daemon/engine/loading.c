@@ -2,9 +2,11 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "daemon/engine/model.h"
 #include "base/error.h"
+#include "base/errtext.h"
 #include "base/log.h"
 #include "base/sys.h"
 
@@ -34,6 +36,43 @@ static bool report_progress(void *arg, const struct weights_progress *progress)
         return l->go_on(l->arg);
 }
 
+/* Names the file, if it has failed. */
+static void finish_why(const struct loading_conf *conf, const char *setting, const char *path,
+                       int r)
+{
+        char where[192];
+
+        if (!conf->why)
+                return;
+        snprintf(where, sizeof(where), "%s%.150s", setting, path ? path : "");
+        if (!r || r == -ECANCELED)
+                conf->why[0] = '\0';
+        else if (conf->why[0] && path)
+                errtext_prefix(conf->why, conf->why_bytes, r, where);
+}
+
+static bool look_on(void *arg, const struct weights_progress *progress)
+{
+        struct loading *l = arg;
+
+        (void)progress;
+        return l->go_on(l->arg);
+}
+
+int loading_run_first(const struct loading_conf *conf, struct model *model,
+                      bool (*go_on)(void *arg), void *arg)
+{
+        struct loading loading = { .go_on = go_on, .arg = arg };
+        const struct weights_conf weights = { conf->way, conf->threads, look_on, &loading };
+        enum load_way way = conf->way;
+        int r;
+
+        log_info("loading draft_model bytes=%" PRIu64, model_to_load(model));
+        r = model_load(model, &weights, &way, conf->why, conf->why_bytes);
+        finish_why(conf, "draft_model: ", conf->draft_path, r);
+        return error_pass(r);
+}
+
 int loading_run(const struct loading_conf *conf, struct model *model, struct stats *stats,
                 bool (*go_on)(void *arg), void *arg)
 {
@@ -46,8 +85,7 @@ int loading_run(const struct loading_conf *conf, struct model *model, struct sta
 
         log_info("loading bytes=%" PRIu64 " method=%s", loading.total, load_way_name(way));
         r = model_load(model, &weights, &way, conf->why, conf->why_bytes);
-        if (conf->why && (!r || r == -ECANCELED))
-                conf->why[0] = '\0';
+        finish_why(conf, "", conf->path, r);
         if (r)
                 return error_pass(r);
         seconds = (double)(sys_clock_ns() - began) / 1e9;

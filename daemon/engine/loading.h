@@ -19,11 +19,16 @@ struct model;
 
 struct loading_conf {
         enum load_way way;
-        uint32_t threads; /* 0: one per core */
+        uint32_t threads;              /* 0: one per core */
+        const char *path, *draft_path; /* of the model and of the draft model, for `why`; or NULL */
         /* receives the reason of a failure, or ""; read it after engine_join(); may be NULL */
         char *why;
         size_t why_bytes;
 };
+
+/* For a draft model, which is loaded first; not counted. */
+int loading_run_first(const struct loading_conf *conf, struct model *model,
+                      bool (*go_on)(void *arg), void *arg);
 
 /* go_on() is called about every 20 ms.  If it returns false, loading_run() returns -ECANCELED. */
 int loading_run(const struct loading_conf *conf, struct model *model, struct stats *stats,

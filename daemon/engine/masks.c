@@ -1,7 +1,7 @@
 /*
  * Each request has a seat, by its number.  The engine writes `asked`.  The thread writes `answered`
  * with release, and the engine reads it with acquire, so it sees the mask of an answer.  The thread
- * sees a token because it came by mail.
+ * sees the question because it came by mail.
  */
 #include "daemon/engine/masks.h"
 
@@ -11,17 +11,24 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/error.h"
 #include "base/sys.h"
 #include "daemon/constraint/guide.h"
+#include "daemon/core/sched.h"
 #include "daemon/ipc/mailbox.h"
 
 #define MAILS_AT_ONCE 64
+#define WEIGHT        (1.0f / 16) /* of a new time in the mean */
 
 struct seat {
         struct guide *guide;
         struct seat *parent; /* of a fork that begins */
+        /* The question: tokens that were made, and guesses at the next ones. */
+        uint32_t tokens[SCHED_DRAFT_MAX + 1], guesses[SCHED_DRAFT_MAX];
+        uint32_t token_count, guess_count, ahead_most;
+        uint64_t ns; /* that the answer took */
         _Atomic uint32_t answered;
         uint32_t asked;          /* engine only, as the rest */
         struct request *request; /* its answer was not told yet; or NULL */
@@ -34,6 +41,7 @@ struct masks {
         struct seat *seats;
         struct seat **open; /* those whose answers were not told yet, oldest first */
         uint32_t open_count, open_max;
+        float mean_ns;
 };
 
 /* ---- the thread ---- */
@@ -43,6 +51,16 @@ static void answer(struct seat *seat)
         uint32_t answered = atomic_load_explicit(&seat->answered, memory_order_relaxed);
 
         atomic_store_explicit(&seat->answered, answered + 1, memory_order_release);
+}
+
+static void take(struct seat *seat)
+{
+        uint64_t began = sys_clock_ns();
+
+        guide_confirm(seat->guide, seat->token_count - 1);
+        guide_take(seat->guide, seat->tokens[seat->token_count - 1]);
+        guide_look_ahead(seat->guide, seat->guesses, seat->guess_count, seat->ahead_most);
+        seat->ns = sys_clock_ns() - began;
 }
 
 static bool on_mail(const struct mail *mail)
@@ -58,7 +76,7 @@ static bool on_mail(const struct mail *mail)
                 answer(seat->parent);
                 break;
         case MAIL_MASK_TAKE:
-                guide_take(seat->guide, mail->number);
+                take(seat);
                 break;
         case MAIL_STOP:
                 return false;
@@ -132,7 +150,7 @@ static bool is_answered(const struct seat *seat)
         return atomic_load_explicit(&seat->answered, memory_order_acquire) == seat->asked;
 }
 
-static void ask(struct masks *masks, struct request *request, enum mail_kind kind, uint32_t token)
+static void ask(struct masks *masks, struct request *request, enum mail_kind kind)
 {
         struct seat *seat = &masks->seats[request->number];
 
@@ -141,7 +159,7 @@ static void ask(struct masks *masks, struct request *request, enum mail_kind kin
         seat->asked++;
         seat->late -= seat->late > 0;
         masks->open[masks->open_count++] = seat;
-        mailbox_post(masks->inbox, &(struct mail){ .kind = kind, .what = seat, .number = token });
+        mailbox_post(masks->inbox, &(struct mail){ .kind = kind, .what = seat });
 }
 
 /* The seat may have been another request's before. */
@@ -152,13 +170,14 @@ static struct seat *take_seat(struct masks *masks, const struct request *request
         assert(is_answered(seat));
         seat->guide = request->guide;
         seat->late = 0;
+        seat->ns = 0;
         return seat;
 }
 
 void masks_begin(struct masks *masks, struct request *request)
 {
         take_seat(masks, request);
-        ask(masks, request, MAIL_MASK_BEGIN, 0);
+        ask(masks, request, MAIL_MASK_BEGIN);
 }
 
 void masks_fork(struct masks *masks, struct request *request, struct request *parent)
@@ -167,12 +186,25 @@ void masks_fork(struct masks *masks, struct request *request, struct request *pa
 
         take_seat(masks, request)->parent = from;
         from->asked++; /* the thread reads its guide */
-        ask(masks, request, MAIL_MASK_FORK, 0);
+        ask(masks, request, MAIL_MASK_FORK);
 }
 
-void masks_take(struct masks *masks, struct request *request, uint32_t token)
+void masks_take(struct masks *masks, struct request *request, const struct masks_take *take)
 {
-        ask(masks, request, MAIL_MASK_TAKE, token);
+        struct seat *seat = &masks->seats[request->number];
+
+        assert(!seat->request && take->token_count);
+        memcpy(seat->tokens, take->tokens, take->token_count * sizeof(*seat->tokens));
+        seat->token_count = take->token_count;
+        memcpy(seat->guesses, take->guesses, take->guess_count * sizeof(*seat->guesses));
+        seat->guess_count = take->guess_count;
+        seat->ahead_most = take->ahead_most;
+        ask(masks, request, MAIL_MASK_TAKE);
+}
+
+float masks_ns(const struct masks *masks)
+{
+        return masks->mean_ns;
 }
 
 bool masks_are_open(const struct masks *masks)
@@ -203,6 +235,15 @@ void masks_wait(struct masks *masks, uint64_t most_ns)
                         masks->open[i]->late = MASKS_LATE;
 }
 
+/* Masks that were not made by a take say nothing. */
+static void learn_time(struct masks *masks, const struct seat *seat)
+{
+        float ns = (float)seat->ns / (float)(1 + seat->guide->ahead.count);
+
+        if (seat->ns)
+                masks->mean_ns += masks->mean_ns ? WEIGHT * (ns - masks->mean_ns) : ns;
+}
+
 struct request *masks_next(struct masks *masks)
 {
         for (uint32_t i = 0; i < masks->open_count; i++) {
@@ -215,6 +256,7 @@ struct request *masks_next(struct masks *masks)
                 for (uint32_t j = i; j < masks->open_count; j++)
                         masks->open[j] = masks->open[j + 1];
                 seat->request = NULL;
+                learn_time(masks, seat);
                 return request;
         }
         return NULL;

@@ -1,10 +1,11 @@
 /*
  * Masks: the thread that makes the masks of requests with guides (daemon/constraint/guide.h).
  *
- * The engine asks for a mask when a request begins, and with each token that it has made.  The
- * thread works on one after the other.  It owns the guide, the grammar and all guides of that
- * grammar, as long as a request that uses them is with the engine.  The engine reads only the mask
- * and the state, and only between an answer and its next question.
+ * The engine asks for a mask when a request begins, and when it has made tokens.  With these it may
+ * tell guesses at the next ones.  Then the thread also looks ahead along the guesses (guide.h).
+ * The thread works on one question after the other.  It owns the guide, the grammar and all guides
+ * of that grammar, as long as a request that uses them is with the engine.  The engine reads only
+ * the masks and the state, and only between an answer and its next question.
  *
  * The engine never waits long for a mask.  A request whose mask does not come while the engine
  * waits is *late*.  It is left out of plans until its mask is there.  No wait is for that mask any
@@ -22,6 +23,12 @@
 
 #define MASKS_LATE 16u
 
+struct masks_take {
+        const uint32_t *tokens, *guesses;
+        uint32_t token_count, guess_count;
+        uint32_t ahead_most; /* tokens that the thread looks ahead */
+};
+
 struct masks;
 
 /* Starts the thread.  0, -ENOMEM, or the error of making a thread. */
@@ -33,8 +40,13 @@ struct masks *masks_join(struct masks *masks);
 void masks_begin(struct masks *masks, struct request *request);
 /* ... of a fork, whose parent has read all its tokens, or has asked for that. */
 void masks_fork(struct masks *masks, struct request *request, struct request *parent);
-/* Asks for the mask behind this token, which the last mask allows. */
-void masks_take(struct masks *masks, struct request *request, uint32_t token);
+/*
+ * Asks for the mask behind these tokens.  The first was legal by the last mask; the others are
+ * those that were ahead.
+ */
+void masks_take(struct masks *masks, struct request *request, const struct masks_take *take);
+/* How long a mask takes, on average; 0: not known yet. */
+float masks_ns(const struct masks *masks);
 
 /* Questions without an answer, of any request. */
 bool masks_are_open(const struct masks *masks);

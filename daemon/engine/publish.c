@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "daemon/engine/drafts.h"
 #include "daemon/engine/publish.h"
 #include "daemon/engine/sampler.h"
 #include "daemon/engine/waker.h"
@@ -552,6 +553,14 @@ static uint64_t between(uint64_t from, uint64_t to)
         return from && to > from ? to - from : 0;
 }
 
+static void tell_depths(const struct request *request, struct smv_record_end *ret_end)
+{
+        memcpy(ret_end->drafted_by_depth, request->drafted_by_depth,
+               sizeof(ret_end->drafted_by_depth));
+        memcpy(ret_end->drafts_right_by_depth, request->drafts_right_by_depth,
+               sizeof(ret_end->drafts_right_by_depth));
+}
+
 static struct smv_record_end make_end(const struct publish *publish, const struct request *request,
                                       enum smv_reason reason, enum smv_code code)
 {
@@ -588,6 +597,12 @@ static struct smv_record_end make_end(const struct publish *publish, const struc
                 .calls = parts->call_count,
                 .asked = request->asking ? request->asking->asked : 0,
                 .late = request->asking ? request->asking->late : 0,
+                .drafted = request->drafted,
+                .drafts_right = request->drafts_right,
+                .predicted = request->predicted,
+                .predictions_right = request->predictions_right,
+                .draft_steps = request->draft_steps,
+                .no_drafts = drafts_missing(request),
         };
 }
 
@@ -603,6 +618,7 @@ static void write_end(struct publish *publish, const struct request *request,
         if (request->parts)
                 divide_end(publish, request, bytes);
         end = make_end(publish, request, reason, code);
+        tell_depths(request, &end);
         if (request->parts && publish->divided.count)
                 put_divided(publish, request, NULL, NULL, request->sequence.token_count);
         if (!request->parts && bytes)

@@ -9,12 +9,12 @@
 #include "daemon/draw/reasoning-limit.h"
 #include "daemon/model/served.h"
 
-/* The tokens that the draw may take by its masks; NULL: all. */
-static const uint32_t *legal_mask(const struct request *request)
+/* The tokens that the draw behind `guesses` tokens may take by its masks; NULL: all. */
+static const uint32_t *legal_mask(const struct request *request, uint32_t guesses)
 {
         if (request->asking && request->asking->mask)
                 return request->asking->mask;
-        return request->guide ? request->guide->mask : NULL;
+        return request->guide ? guide_mask(request->guide, guesses) : NULL;
 }
 
 /* Asks for the numbers that are sent with the token. */
@@ -29,7 +29,7 @@ static void show(const struct request *request, struct pick *pick)
         pick->row = asking && asking->whole_row ? 1 + asking->row_copy : 0;
 }
 
-static void begin(const struct request *request, uint32_t position, struct pick *ret_pick)
+void sampler_draw(const struct request *request, uint32_t position, struct pick *ret_pick)
 {
         const struct sampling *asked = &request->sampling;
 
@@ -61,9 +61,9 @@ static void take(struct pick *pick, uint32_t token)
 }
 
 /* A token that is forced is drawn whatever the rules say, if the guide lets it. */
-static void force(const struct request *request, uint32_t position, struct pick *pick)
+static void force(const struct request *request, uint32_t position, const uint32_t *legal,
+                  struct pick *pick)
 {
-        const uint32_t *legal = legal_mask(request);
         uint32_t token = reasoning_limit_next(request->reasoning_limit, request->sequence.tokens,
                                               position, request->submitted_count);
 
@@ -71,30 +71,44 @@ static void force(const struct request *request, uint32_t position, struct pick 
                 take(pick, token);
 }
 
-void sampler_pick(const struct request *request, uint32_t position, struct pick *ret_pick)
+void sampler_pick(const struct request *request, const struct pick_space *space, uint32_t position,
+                  struct pick *ret_pick)
 {
         const struct sequence *sequence = &request->sequence;
+        const uint32_t *legal = legal_mask(request, position - sequence->token_count);
 
-        begin(request, position, ret_pick);
+        sampler_draw(request, position, ret_pick);
         show(request, ret_pick);
-        ret_pick->mask = legal_mask(request);
+        ret_pick->mask = legal;
         if (request->history) {
-                assert(position == sequence->token_count);
-                history_pick(request->history, sequence->tokens, position, request->submitted_count,
-                             ret_pick);
+                assert(space ? position > sequence->token_count
+                             : position == sequence->token_count);
+                history_pick(request->history, space, sequence->tokens, position,
+                             request->submitted_count, ret_pick);
         } else if (request->rules) {
                 rules_pick(request->rules, position - request->submitted_count, ret_pick);
         }
         /* Where the text must end, no rule keeps it from that. */
         if (request->guide && request->guide->state == GUIDE_WHOLE)
-                ret_pick->mask = legal_mask(request);
+                ret_pick->mask = legal;
+        if (request->reasoning_limit && position == sequence->token_count + 1)
+                reasoning_limit_keep(request->reasoning_limit);
         if (request->reasoning_limit)
-                force(request, position, ret_pick);
+                force(request, position, legal, ret_pick);
+}
+
+void sampler_return(const struct request *request)
+{
+        if (request->reasoning_limit)
+                reasoning_limit_return(request->reasoning_limit);
+        if (request->history)
+                history_return(request->history, request->sequence.tokens,
+                               request->sequence.token_count, request->submitted_count);
 }
 
 void sampler_score(const struct request *request, uint32_t position, struct pick *ret_pick)
 {
-        begin(request, position, ret_pick);
+        sampler_draw(request, position, ret_pick);
         take(ret_pick, request->sequence.tokens[position]);
         ret_pick->logprobs = request->prompt_logprobs;
 }

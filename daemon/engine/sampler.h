@@ -9,13 +9,20 @@
 #define DAEMON_ENGINE_SAMPLER_H
 
 #include "daemon/core/sched.h"
+#include "daemon/draw/history.h"
 #include "kernels/kernels.h"
 
 /*
  * position: of the token to be picked, so that a repeated step draws the same token.  If the
- * request has a history, or a limit of reasoning, all tokens before must be known.
+ * request has a history, or a limit of reasoning, all tokens before must be known.  `space`: of a
+ * row behind the first one of a run, whose tokens may be guesses; else NULL.
  */
-void sampler_pick(const struct request *request, uint32_t position, struct pick *ret_pick);
+void sampler_pick(const struct request *request, const struct pick_space *space, uint32_t position,
+                  struct pick *ret_pick);
+/* The draw that the request asks for, and no more: no masks, no rules, no numbers to be sent. */
+void sampler_draw(const struct request *request, uint32_t position, struct pick *ret_pick);
+/* Behind a run: its guesses are not known any more. */
+void sampler_return(const struct request *request);
 
 /*
  * The same for a score: the token at `position` of the prompt is taken, as if it had been drawn.

@@ -53,7 +53,7 @@ enum mail_kind {
         /* Each has a seat of daemon/engine/masks.c. */
         MAIL_MASK_BEGIN,
         MAIL_MASK_FORK,
-        MAIL_MASK_TAKE, /* number: a token */
+        MAIL_MASK_TAKE,
 };
 
 struct mail {

@@ -20,6 +20,7 @@
 #include <stdint.h>
 
 #include <samovar/error.h>
+#include <samovar/protocol.h>
 
 typedef _Atomic uint64_t counter;
 
@@ -56,10 +57,13 @@ struct stats {
                 blocks_lost, recomputed, trust;
         counter waits_turn, waits_slot, waits_windows, waits_blocks, waits_forecast, waits_share,
                 waits_prefix, waits_reader;
-        counter submitted;    /* requests since the start */
-        counter forks;        /* of these, forks of running streams */
-        counter stalls;       /* times that a request stalled */
-        counter answers_late; /* questions that a client did not answer in time */
+        counter submitted;             /* requests since the start */
+        counter forks;                 /* of these, forks of running streams */
+        counter stalls;                /* times that a request stalled */
+        counter answers_late;          /* questions that a client did not answer in time */
+        counter drafted, drafts_right; /* rows of drafts, and those that were confirmed */
+        /* the same of the first token of a draft, of the second, ... */
+        counter drafted_by_depth[SMV_DRAFT_TOKENS_MAX], drafts_right_by_depth[SMV_DRAFT_TOKENS_MAX];
         counter channels_open;
         /* running average of the time that a request has its slot */
         counter slot_ns;

@@ -35,10 +35,16 @@ uint64_t kv_size_reserve(uint64_t left)
         return least(left / SPARE_PART, SPARE_MAX);
 }
 
-/* Bytes of a block with its window page. */
+/* Bytes of a block with its shadow page. */
+static uint64_t lone(const struct kv_size_memory *memory)
+{
+        return memory->block + memory->shadow;
+}
+
+/* ... and with its window page. */
 static uint64_t whole(const struct kv_size_memory *memory)
 {
-        return memory->block + memory->window;
+        return lone(memory) + memory->window;
 }
 
 static uint64_t whole_of(const struct kv_size_conf *conf)
@@ -57,14 +63,19 @@ static uint64_t requested_blocks(const struct kv_size_conf *conf)
         return conf->requested / whole_of(conf);
 }
 
+static uint64_t swap_block(const struct kv_size_conf *conf)
+{
+        return whole_of(conf) - conf->host.shadow - conf->own.shadow;
+}
+
 static uint64_t swap_blocks(const struct kv_size_conf *conf)
 {
-        return conf->swap / whole_of(conf);
+        return conf->swap / swap_block(conf);
 }
 
 static uint64_t swap_bytes(const struct kv_size_conf *conf)
 {
-        return conf->swap ? swap_blocks(conf) * whole_of(conf) : 0;
+        return conf->swap ? swap_blocks(conf) * swap_block(conf) : 0;
 }
 
 /* Bytes that are taken from this memory for anything but the pool. */
@@ -74,7 +85,7 @@ static uint64_t taken_of(const struct kv_size_conf *conf, const struct kv_size_m
                 add_or_max(add_or_max(memory->weights, memory->activations), memory->scratch);
 
         return add_or_max(taken, memory == &conf->own ? kv_size_reserve(memory->available)
-                                                      : swap_bytes(conf));
+                                                      : add_or_max(swap_bytes(conf), conf->drafts));
 }
 
 /* Says what does not fit, how much memory there is, and what it is needed for. */
@@ -83,17 +94,19 @@ static int refuse(const struct kv_size_conf *conf, const struct kv_size_memory *
 {
         uint64_t needed = add_or_max(taken_of(conf, memory), mul_or_max(blocks, whole(memory)));
         double missing = (double)(needed - memory->available) / MIB;
-        char swap[48] = "";
+        char swap[48] = "", drafts[48] = "";
 
         if (conf->swap)
                 snprintf(swap, sizeof(swap), " and the swap %.1f", (double)swap_bytes(conf) / MIB);
+        if (conf->drafts)
+                snprintf(drafts, sizeof(drafts), " and drafts %.1f", (double)conf->drafts / MIB);
         if (memory == &conf->host)
                 return error_raise(errtext_set(
                         why, why_bytes, -EINVAL,
                         "%s not fit in memory: of %.1f MiB available, weights take %.1f and "
-                        "activations %.1f%s; %.1f MiB are missing",
+                        "activations %.1f%s%s; %.1f MiB are missing",
                         what, (double)memory->available / MIB, (double)memory->weights / MIB,
-                        (double)memory->activations / MIB, swap, missing));
+                        (double)memory->activations / MIB, drafts, swap, missing));
         return error_raise(errtext_set(
                 why, why_bytes, -EINVAL,
                 "%s not fit backend %s: of %.1f MiB that are free there, weights take %.1f, "
@@ -128,7 +141,7 @@ static int check_space(const struct kv_size_conf *conf, const struct kv_size_mem
 
 int kv_size_swap(const struct kv_size_conf *conf, uint32_t *ret_blocks, char *why, size_t why_bytes)
 {
-        uint64_t block = whole_of(conf);
+        uint64_t block = swap_block(conf);
         char what[96];
 
         if (conf->swap && conf->swap < block)
@@ -181,9 +194,9 @@ static uint64_t blocks_beside(const struct kv_size_conf *conf, uint64_t wholes, 
                 uint64_t bytes = mul_or_max(wholes, whole(memories[i]));
                 uint64_t taken = mul_or_max(windows, memories[i]->window);
 
-                if (memories[i]->block)
+                if (lone(memories[i]))
                         blocks = least(blocks,
-                                       bytes > taken ? (bytes - taken) / memories[i]->block : 0);
+                                       bytes > taken ? (bytes - taken) / lone(memories[i]) : 0);
         }
         return blocks;
 }
@@ -196,7 +209,7 @@ static uint64_t windows_beside(const struct kv_size_conf *conf, uint64_t wholes,
 
         for (int i = 0; i < 2; i++) {
                 uint64_t bytes = mul_or_max(wholes, whole(memories[i]));
-                uint64_t taken = mul_or_max(blocks, memories[i]->block);
+                uint64_t taken = mul_or_max(blocks, lone(memories[i]));
 
                 if (memories[i]->window)
                         windows = least(windows,

@@ -35,6 +35,7 @@ struct kv_size_memory {
          * fields do not matter
          */
         uint64_t block;
+        uint64_t shadow; /* bytes of a block's page of the draft model; the swap has none */
         /* bytes of one window page there, for layers with a window, whose part `block` has not */
         uint64_t window;
         /* available to us: in the machine, or free in the backend's own memory */
@@ -45,6 +46,7 @@ struct kv_size_memory {
 struct kv_size_conf {
         uint64_t requested;           /* bytes set by the user; 0: choose automatically */
         uint64_t swap;                /* bytes of the swap, as set by the user; 0: no swap */
+        uint64_t drafts;              /* bytes of the host's memory for guesses at tokens */
         uint32_t blocks_per_sequence; /* blocks of one sequence at full length */
         uint32_t sequences;           /* sequences that run at once */
         uint32_t windows_least;       /* window pages that there must be, if there are any */

@@ -26,8 +26,9 @@ struct served {
         char name[SMV_NAME_BYTES_MAX + 1];
         /* the backends that compute it and their shares of the layers, for people */
         char backend[96];
-        uint32_t gpu_layers;   /* how many of the layers are in a GPU's memory */
-        char quantisation[16]; /* the type of most weights, for people */
+        char draft[SMV_NAME_BYTES_MAX + 1]; /* the name of its draft model; "": it has none */
+        uint32_t gpu_layers;                /* how many of the layers are in a GPU's memory */
+        char quantisation[16];              /* the type of most weights, for people */
         struct model_facts facts;
         uint64_t weight_bytes; /* of all weights, as a backend takes them */
         uint32_t references;

@@ -23,7 +23,7 @@ static const struct setting rows[] = {
         { "backend_library",     KIND_TEXT,   AT(backend_library),     NULL,    0, 0, { "FILE" }, AT_START, "library file of the cuda backend; default: the one that comes with samovar" },
         { "gpu_layers",          KIND_SOME,   AT(gpu_layers),          "auto",  0, 65536, { "auto", "all" }, AT_START, "number of layers on the GPU, counted from the last; the cpu has the others; auto: all that fit" },
         { "deterministic",       KIND_SWITCH, AT(deterministic),       "no",    0, 0, { NULL }, AT_START, "a stream's tokens do not depend on the other streams; always so on the cpu; makes a GPU slower" },
-        { "isa",                 KIND_NAME,   AT(isa),                 "auto",  0, 0, { "auto", "avx512bf16", "avx512", "avx2", "c" }, AT_START, "instruction set of the cpu backend" },
+        { "isa",                 KIND_NAME,   AT(isa),                 "auto",  0, 0, { "auto", "amx", "avx512bf16", "avx512", "avx2", "c" }, AT_START, "instruction set of the cpu backend" },
         { "threads",             KIND_COUNT,  AT(threads),             "0",     0, 1024, { NULL }, AT_START, "threads of the cpu backend; 0: one for each core" },
         { "affinity",            KIND_WORD,   AT(affinity),            "auto",  0, 0, { [CONFIG_AFFINITY_AUTO] = "auto", [CONFIG_AFFINITY_OFF] = "off" }, AT_START, "auto: if there is one thread for each core, pin each thread to its core" },
 
@@ -46,6 +46,10 @@ static const struct setting rows[] = {
         { "batch_size",          KIND_COUNT,  AT(batch_size),          "0",     0, 1024, { NULL }, AT_START, "size of a dynamic or static batch; 0: max_seqs" },
         { "batch_window_ms",     KIND_COUNT,  AT(batch_window_ms),     "0",     0, 3600000, { NULL }, AT_START, "how long the first request of a batch waits for others; 0: 50 if dynamic, 10000 if static" },
         { "pipeline_depth",      KIND_COUNT,  AT(pipeline_depth),      "1",     1, 2, { NULL }, AT_START, "plans in flight at once" },
+        { "draft",               KIND_WORD,   AT(draft),               "auto",  0, 0, { [CONFIG_DRAFT_AUTO] = "auto", [CONFIG_DRAFT_ALWAYS] = "always", [CONFIG_DRAFT_OFF] = "off" }, AT_START, "guess the next tokens of a stream by what its text repeats, and compute several at once: where that saves time, always, or never; the tokens are the same" },
+        { "draft_model",         KIND_TEXT,   AT(draft_model),         NULL,    0, 0, { "PATH" }, AT_START, "a small model with the same vocabulary, whose tokens are guesses where no text repeats: a file, a folder or a name, as in the setting model; pinch is the one for teaspoon. Not read if draft is off. kv_bytes includes its keys and values. Default: none" },
+        { "draft_tokens",        KIND_COUNT,  AT(draft_tokens),        "8",     1, 16, { NULL }, AT_START, "tokens of a guess, at most" },
+        { "draft_pool",          KIND_COUNT,  AT(draft_pool),          "65536", 0, 1u << 24, { NULL }, AT_START, "tokens of finished answers that are kept for guesses, for each of the 8 users that were answered last; a user's guesses come from its own answers; 16 bytes each; 0: none" },
 
         { "socket",              KIND_TEXT,   AT(socket),              NULL,    0, 0, { "PATH" }, AT_START, "the socket that clients connect to; default: samovar/sock in $XDG_RUNTIME_DIR or /run", "Socket" },
         { "socket_mode",         KIND_MODE,   AT(socket_mode),         "0600",  0, 0, { "0600", "0660", "0666" }, AT_START, "users that may connect: the owner (0600), also the group (0660), or all (0666)" },

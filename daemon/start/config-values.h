@@ -18,6 +18,12 @@ enum config_affinity { CONFIG_AFFINITY_AUTO, CONFIG_AFFINITY_OFF };
 /* When a request begins: sched.h, promises. */
 enum config_admission { CONFIG_ADMISSION_LEARNED, CONFIG_ADMISSION_RESERVE };
 
+/* Guesses at the next tokens: where they save time, always, or never. */
+enum config_draft { CONFIG_DRAFT_AUTO, CONFIG_DRAFT_ALWAYS, CONFIG_DRAFT_OFF };
+
+/* Rows of drafts in a step, at most. */
+#define CONFIG_DRAFT_ROWS 32u
+
 enum batching { BATCHING_CONTINUOUS, BATCHING_DYNAMIC, BATCHING_STATIC };
 
 struct config {
@@ -56,6 +62,10 @@ struct config {
         uint32_t affinity;       /* enum config_affinity */
         uint32_t load;           /* enum load_way */
         uint32_t pipeline_depth; /* plans in flight */
+        uint32_t draft;          /* enum config_draft */
+        char *draft_model;       /* as `model`; NULL: none */
+        uint32_t draft_tokens;   /* of a draft, at most */
+        uint32_t draft_pool;     /* tokens of answers kept for each user; 0: none */
         uint32_t gap_ms;         /* how long prefill may delay decodes; 0: no limit */
         uint32_t max_preemptions;
         uint32_t admission[REQUEST_PRIORITY_N]; /* enum config_admission, for each class */
@@ -101,5 +111,11 @@ struct config {
         uint32_t drain_timeout_ms; /* after SIGTERM */
         uint32_t log_level;
 };
+
+/* The rows of a step that are free for drafts. */
+static inline uint32_t config_draft_rows(const struct config *config)
+{
+        return config->draft == CONFIG_DRAFT_OFF ? 0 : CONFIG_DRAFT_ROWS;
+}
 
 #endif

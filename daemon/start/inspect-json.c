@@ -86,6 +86,7 @@ static void put_memory(struct json_writer *json, const struct inspection *inspec
 
         put_number(json, ",\"memory\":{\"weights\":", setup->bytes.weights);
         put_number(json, ",\"activations\":", setup->bytes.activations);
+        put_number(json, ",\"drafts\":", inspection_drafts(setup));
         put_number(json, ",\"kv\":", setup->bytes.kv);
         put_number(json, ",\"swap\":", setup->host.swap);
         put_number(json, ",\"rings_at_most\":", config->ring_bytes * config->connections);

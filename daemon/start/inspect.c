@@ -44,7 +44,7 @@ static void measure(struct inspection *inspection)
         const struct config *config = setup->config;
         const struct model_conf conf = { .context = config->ctx,
                                          .rows_max = config->step_tokens,
-                                         .wants_max = config->max_seqs,
+                                         .wants_max = config->max_seqs + config_draft_rows(config),
                                          .blocks = 1,
                                          .windows = 1,
                                          .kv = config->kv };
@@ -58,6 +58,7 @@ static void measure(struct inspection *inspection)
         inspection->activations = bytes.activations;
         inspection->context =
                 config->ctx && config->ctx < traits->context ? config->ctx : traits->context;
+        inspection->drafts = model_setup_drafts(config, inspection->context);
         sched.prefix.window = traits_window(traits, inspection->context);
         inspection->sequence = sequence_bytes(&sched, blocks_for(inspection->context), &bytes);
         for (uint32_t i = 0; i < WEIGHT_RECIPES; i++)
@@ -80,6 +81,8 @@ static void look(struct inspection *inspection)
         }
         if (!r)
                 r = model_setup_tokenizer(setup);
+        if (!r)
+                r = model_setup_draft(setup);
         if (!r) {
                 inspection->step = INSPECTED_TEXT;
                 r = model_setup_plan(setup, NULL);
@@ -235,12 +238,21 @@ static void print_chat(const struct model_setup *setup, FILE *to)
                         setup->served.dialect_by);
 }
 
+uint64_t inspection_drafts(const struct model_setup *setup)
+{
+        if (!setup->draft)
+                return setup->drafts;
+        return setup->drafts + model_setup_draft_bytes(setup) +
+               setup->sched.blocks * setup->draft->setup.bytes.block;
+}
+
 static void print_memory(const struct inspection *inspection, FILE *to)
 {
         const struct model_setup *setup = inspection->setup;
         const struct model_bytes *bytes = &setup->bytes;
         uint64_t rings = setup->config->ring_bytes * setup->config->connections;
-        uint64_t fixed = bytes->weights + bytes->activations;
+        uint64_t drafts = inspection_drafts(setup);
+        uint64_t fixed = bytes->weights + bytes->activations + drafts;
 
         fprintf(to, "memory      ");
         print_bytes(to, fixed + bytes->kv);
@@ -248,6 +260,10 @@ static void print_memory(const struct inspection *inspection, FILE *to)
         print_bytes(to, bytes->weights);
         fprintf(to, ", activations ");
         print_bytes(to, bytes->activations);
+        if (drafts) {
+                fprintf(to, ", drafts ");
+                print_bytes(to, drafts);
+        }
         fprintf(to, ", KV ");
         print_bytes(to, bytes->kv);
         if (setup->host.swap) {

@@ -24,17 +24,18 @@ struct inspection {
         int result; /* of the step that failed; 0: the model can be served */
         /* from INSPECTED_TRAITS on */
         uint64_t parameters;
-        uint64_t memory;      /* the memory that we may have */
-        uint64_t activations; /* with these settings */
-        uint64_t sequence;    /* KV of one sequence of `context` positions */
+        uint64_t memory;              /* the memory that we may have */
+        uint64_t activations, drafts; /* with these settings */
+        uint64_t sequence;            /* KV of one sequence of `context` positions */
         uint32_t context;
         uint64_t recipes[WEIGHT_RECIPES]; /* bytes of all weights in another quantisation */
 };
 
-/* Weights, activations and KV of one sequence. */
+/* Weights, activations, drafts and KV of one sequence. */
 static inline uint64_t inspection_needs(const struct inspection *inspection, uint32_t recipe)
 {
-        return inspection->recipes[recipe] + inspection->activations + inspection->sequence;
+        return inspection->recipes[recipe] + inspection->activations + inspection->drafts +
+               inspection->sequence;
 }
 
 static inline bool inspection_fits(const struct inspection *inspection, uint32_t recipe)
@@ -45,7 +46,7 @@ static inline bool inspection_fits(const struct inspection *inspection, uint32_t
 /* The positions that one sequence may have in the memory that such weights leave. */
 static inline uint64_t inspection_positions(const struct inspection *inspection, uint32_t recipe)
 {
-        uint64_t fixed = inspection->recipes[recipe] + inspection->activations;
+        uint64_t fixed = inspection->recipes[recipe] + inspection->activations + inspection->drafts;
         uint64_t block = inspection->sequence / blocks_for(inspection->context), fit;
 
         if (inspection_fits(inspection, recipe))
@@ -63,6 +64,8 @@ struct type_bytes {
 struct type_bytes inspection_types(const struct tensor_table *table);
 const char *inspection_architecture(const struct model_setup *setup);
 extern const char *const inspection_tokenizers[]; /* by enum vocabulary_kind */
+/* Of all that guesses need: with a draft model and its KV. */
+uint64_t inspection_drafts(const struct model_setup *setup);
 const char *inspection_why(const struct inspection *inspection);
 
 /* Prints one object, and returns 0 or -ENOMEM. */

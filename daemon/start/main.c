@@ -64,7 +64,7 @@ struct daemon {
         struct engine *engine;
         struct waker *waker;
         struct text_worker *text_worker;
-        char load_why[256]; /* written by the engine until engine_join() */
+        char load_why[512]; /* written by the engine until engine_join() */
         char library[4096]; /* path of the backend's library, if it has one */
 };
 
@@ -138,7 +138,10 @@ static int open_files(struct daemon *daemon)
         if (r)
                 return tell_sandbox(daemon, setup->path, r);
         r = model_setup_tokenizer(setup);
-        return tell_sandbox(daemon, tokenizer ? tokenizer : setup->path, r);
+        if (r)
+                return tell_sandbox(daemon, tokenizer ? tokenizer : setup->path, r);
+        r = model_setup_draft(setup);
+        return r ? tell_sandbox(daemon, setup->config->draft_model, r) : 0;
 }
 
 static void close_kernels(struct kernels **kernels)
@@ -226,6 +229,14 @@ static void tell_backend(struct daemon *daemon)
                 log_warn("backend-lacks why=%s", daemon->kernels->missing);
 }
 
+/* The draft model is beside the last layers of the served model. */
+static int open_draft(struct daemon *daemon, struct kernels_conf conf)
+{
+        conf.library = daemon->library[0] ? daemon->library : daemon->config.backend_library;
+        conf.pages_max = blocks_for(daemon->setup.served.context);
+        return model_setup_draft_open(&daemon->setup, &conf, daemon->kernels);
+}
+
 static int open_kernels(struct daemon *daemon)
 {
         const struct config *config = &daemon->config;
@@ -240,12 +251,16 @@ static int open_kernels(struct daemon *daemon)
                 .slots_max = config->max_seqs,
                 .pages_max = pages < blocks ? pages : blocks,
                 .vocab_max = daemon->setup.served.traits.vocab,
-                .wants_max = config->max_seqs,
+                .wants_max = config->max_seqs + config_draft_rows(config),
                 .row_copies_max = config->whole_row_streams,
                 .deterministic = config->deterministic,
         };
+        int r;
 
-        return open_backend(daemon, &conf);
+        r = open_backend(daemon, &conf);
+        if (!r && daemon->setup.draft)
+                r = open_draft(daemon, conf);
+        return r;
 }
 
 /* The scheduler compares this time with that of the rows that a block saves. */
@@ -281,8 +296,11 @@ static int check_weights(struct daemon *daemon)
                                            .threads = daemon->config.threads };
         enum load_way way;
         char what[256];
-        int r = model_load(daemon->setup.served.model, &conf, &way, what, sizeof(what));
+        int r;
 
+        if (daemon->setup.draft && (r = model_setup_draft_load(&daemon->setup, &conf)))
+                return r;
+        r = model_load(daemon->setup.served.model, &conf, &way, what, sizeof(what));
         return r ? model_setup_fail(&daemon->setup, daemon->setup.path, what, r) : 0;
 }
 
@@ -340,6 +358,9 @@ static int open_edge(struct daemon *daemon)
                 .admission = { .sched = daemon->setup.sched,
                                .max_tokens = daemon->config.max_tokens,
                                .requests_max = daemon->config.requests,
+                               .draft_tokens = config_draft_rows(&daemon->config)
+                                                       ? daemon->config.draft_tokens
+                                                       : 0,
                                .record_bytes_max = publish_record_bytes_max,
                                .score_bytes_max = publish_score_bytes_max,
                                .row_bytes_max = publish_row_bytes_max,
@@ -446,10 +467,15 @@ static int start_threads(struct daemon *daemon)
         struct engine_conf conf = {
                 .sched = daemon->setup.sched,
                 .served = &daemon->setup.served,
+                .draft_pool = daemon->config.draft_pool,
+                .always_draft = daemon->config.draft == CONFIG_DRAFT_ALWAYS,
                 /* One program waits for its answer, and no other for a step. */
                 .leave_pool = daemon->config.fd >= 0,
                 .loading = { .way = (enum load_way)daemon->config.load,
                              .threads = daemon->config.threads,
+                             .path = daemon->setup.path,
+                             .draft_path =
+                                     daemon->setup.draft ? daemon->setup.draft->setup.path : NULL,
                              .why = daemon->load_why,
                              .why_bytes = sizeof(daemon->load_why) },
                 .inbox = daemon->to_engine,
@@ -461,6 +487,13 @@ static int start_threads(struct daemon *daemon)
         };
         int r;
 
+        if (daemon->setup.draft) {
+                const struct model_setup *draft = &daemon->setup.draft->setup;
+
+                conf.draft_model = draft->served.model;
+                conf.draft_context = draft->served.context;
+                conf.draft_vocab = draft->served.traits.vocab;
+        }
         r = text_worker_start(daemon->to_text_worker, daemon->from_text_worker,
                               &daemon->text_worker);
         if (!r)
@@ -559,7 +592,8 @@ static int run(struct daemon *daemon)
                 listener_stop(daemon->control);
         stop_threads(daemon, true);
         if (r && daemon->load_why[0])
-                return model_setup_fail(&daemon->setup, daemon->setup.path, daemon->load_why, r);
+                return errtext_set(daemon->setup.why, sizeof(daemon->setup.why), r, "%s",
+                                   daemon->load_why);
         return error_pass(r);
 }
 
@@ -579,6 +613,7 @@ static void close_daemon(struct daemon *daemon)
         mailbox_free(daemon->to_engine);
         usage_snapshot_free(daemon->usage_snapshot);
         sys_close(daemon->bell);
+        model_setup_draft_close(&daemon->setup);
         model_close(daemon->setup.served.model);
         close_kernels(&daemon->kernels);
         close_kernels(&daemon->host);

@@ -9,6 +9,8 @@
 #include "base/error.h"
 #include "base/errtext.h"
 #include "base/sys.h"
+#include "daemon/engine/draft-model.h"
+#include "daemon/engine/drafts.h"
 #include "daemon/model/kv-size.h"
 #include "daemon/start/model-setup.h"
 #include "kernels/cpu/cgroup-limits.h"
@@ -71,6 +73,10 @@ static int measure(struct model_setup *setup, struct kernels *kernels)
         char what[256];
         int r = 0;
 
+        if (setup->draft)
+                r = model_setup_draft_measure(setup, kernels);
+        if (r)
+                return error_pass(r);
         if (kernels)
                 r = model_measure_in(setup->checkpoint, &setup->served.traits, kernels,
                                      &setup->model_conf, &setup->bytes, &setup->host, what,
@@ -112,12 +118,22 @@ static uint32_t windows_least(const struct model_setup *setup)
         return least < UINT32_MAX ? (uint32_t)least : UINT32_MAX;
 }
 
+/* A draft model is in the memory of the last layers, with a shadow page for each block. */
+static void add_draft(const struct model_setup *setup, struct kv_size_memory *memory)
+{
+        if (!setup->draft || !memory->block)
+                return;
+        memory->shadow = setup->draft->setup.bytes.block;
+        memory->weights += model_setup_draft_bytes(setup);
+}
+
 static struct kv_size_conf pool_of(const struct model_setup *setup, const struct kernels *kernels)
 {
         uint64_t memory = cgroup_limits_memory();
         struct kv_size_conf conf = {
                 .requested = setup->config->kv_bytes,
                 .swap = setup->config->swap_bytes,
+                .drafts = setup->drafts,
                 .blocks_per_sequence = blocks_for(setup->served.context),
                 .sequences = setup->config->max_seqs,
                 .windows_least = windows_least(setup),
@@ -125,12 +141,14 @@ static struct kv_size_conf pool_of(const struct model_setup *setup, const struct
 
         if (!kernels) {
                 conf.host = memory_of(&setup->bytes, memory);
+                add_draft(setup, &conf.host);
                 conf.swap = 0; /* without a GPU there is none */
                 return conf;
         }
         conf.host = memory_of(&setup->host, memory);
         conf.backend = kernels->name;
         conf.own = memory_of(&setup->bytes, setup->bytes.left);
+        add_draft(setup, &conf.own);
         return conf;
 }
 
@@ -229,6 +247,13 @@ static int set_pool(struct model_setup *setup, struct kernels *kernels, const st
         return 0;
 }
 
+uint64_t model_setup_drafts(const struct config *config, uint32_t context)
+{
+        if (!config_draft_rows(config))
+                return 0;
+        return drafts_bytes(config->max_seqs, context, config->draft_pool);
+}
+
 static int plan_pool(struct model_setup *setup, struct kernels *kernels)
 {
         const struct config *config = setup->config;
@@ -237,12 +262,13 @@ static int plan_pool(struct model_setup *setup, struct kernels *kernels)
         int r = 0;
 
         setup->host = (struct model_bytes){ 0 };
-        setup->model_conf = (struct model_conf){ .context = setup->served.context,
-                                                 .rows_max = config->step_tokens,
-                                                 .wants_max = config->max_seqs,
-                                                 .blocks = 1,
-                                                 .windows = window_of(setup) > 0,
-                                                 .kv = config->kv };
+        setup->model_conf =
+                (struct model_conf){ .context = setup->served.context,
+                                     .rows_max = config->step_tokens,
+                                     .wants_max = config->max_seqs + config_draft_rows(config),
+                                     .blocks = 1,
+                                     .windows = window_of(setup) > 0,
+                                     .kv = config->kv };
         if (kernels)
                 r = choose_layers(setup, kernels);
         if (!r)
@@ -266,6 +292,10 @@ int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
         int r;
 
         r = choose_context(setup);
+        setup->drafts = model_setup_drafts(config, setup->served.context);
+        if (setup->draft)
+                setup->drafts += draft_model_bytes(&(struct sched_conf){
+                        .slots = config->max_seqs, .context = setup->served.context });
         if (!r)
                 r = plan_pool(setup, kernels);
         if (r)
@@ -280,6 +310,7 @@ int model_setup_plan(struct model_setup *setup, struct kernels *kernels)
                 .rows = config->step_tokens,
                 .context = setup->served.context,
                 .depth = config->pipeline_depth,
+                .drafts = config_draft_rows(config),
                 .requests_max = config->requests,
                 .channels = config->connections * 2 + 2, /* and those of edge/resumable.c */
                 .stall_timeout_ns = config->stall_timeout_ms * MS,

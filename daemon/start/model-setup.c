@@ -363,7 +363,8 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
         uint64_t rings = setup->config->ring_bytes * setup->config->connections;
         const char *file = setup->config->file;
         double mib = 1 << 20;
-        char memory[128] = "", beside[128] = "", swap[96] = "", windows[96] = "";
+        char drafts[64] = "", model[256] = "", memory[128] = "", beside[128] = "", swap[96] = "",
+             windows[96] = "";
 
         if (bytes->left != MODEL_BYTES_HOST)
                 snprintf(memory, sizeof(memory),
@@ -375,6 +376,12 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
                          "%.1f MiB; ",
                          setup->model_conf.host_layers, (double)host->weights / mib,
                          (double)host->activations / mib, (double)host->kv / mib);
+        if (setup->drafts)
+                snprintf(drafts, sizeof(drafts), "drafts %.1f MiB, ", (double)setup->drafts / mib);
+        if (setup->draft)
+                snprintf(model, sizeof(model), "draft model %.100s %.1f MiB, its KV %.1f MiB; ",
+                         served->draft, (double)model_setup_draft_bytes(setup) / mib,
+                         (double)(setup->sched.blocks * setup->draft->setup.bytes.block) / mib);
         if (setup->model_conf.windows)
                 snprintf(windows, sizeof(windows), ", %u window pages of %llu bytes",
                          setup->model_conf.windows, (unsigned long long)bytes->window);
@@ -392,20 +399,26 @@ void model_setup_print(const struct model_setup *setup, FILE *to)
                 "(%.1f MiB more while they are read), "
                 "activations %.1f MiB, KV %.1f MiB (%u blocks of %llu bytes%s, %.1f full "
                 "sequences), "
-                "%s%s%srings at most %.1f MiB; sequences at once %u, rows a step %u, requests %u\n",
+                "%s%s%s%s%srings at most %.1f MiB; sequences at once %u, rows a step %u, requests "
+                "%u\n",
                 served->name, served->traits.layers, served->traits.vocab, served->context,
                 (double)bytes->weights / mib, (double)bytes->loading / mib,
                 (double)bytes->activations / mib, (double)bytes->kv / mib, setup->sched.blocks,
                 (unsigned long long)bytes->block, windows, full_sequences(setup), memory, beside,
-                swap, (double)rings / mib, setup->sched.slots, setup->sched.rows,
+                swap, model, drafts, (double)rings / mib, setup->sched.slots, setup->sched.rows,
                 setup->sched.requests_max);
 }
 
-void model_setup_close(struct model_setup *setup)
+void model_setup_close_texts(struct model_setup *setup)
 {
         setup->trie = token_trie_free(setup->trie);
         setup->served.chat = chat_close(setup->served.chat);
         setup->served.piece_order = piece_order_free(setup->served.piece_order);
         setup->served.tokenizer = tokenizer_close(setup->served.tokenizer);
+}
+
+void model_setup_close(struct model_setup *setup)
+{
+        model_setup_close_texts(setup);
         setup->checkpoint = checkpoint_close(setup->checkpoint);
 }

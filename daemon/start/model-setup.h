@@ -4,7 +4,8 @@
  * It reads the files only far enough to know what they are.  It does not read the weights and
  * allocates nothing large.  So the daemon, --inspect and --template do the same checks in the same
  * order.
- * model-setup-plan.c is its second half.
+ * model-setup-plan.c has the memory plan, and model-setup-draft.c the setup of a draft model, which
+ * is another model_setup beside this one.
  */
 #ifndef DAEMON_START_MODEL_SETUP_H
 #define DAEMON_START_MODEL_SETUP_H
@@ -33,9 +34,22 @@ struct model_setup {
         struct model_bytes bytes;
         /* memory of the layers on the host, when the others are on another backend; and the swap */
         struct model_bytes host;
+        uint64_t drafts;           /* bytes of the host's memory for guesses at tokens */
+        struct draft_setup *draft; /* the draft model; NULL: none */
         struct sched_conf sched;
         char why[512];   /* one line for people, if they can mend the cause */
         char fewer[512]; /* why not more layers are on the backend; or empty */
+};
+
+/*
+ * The draft model.  It has the same vocabulary, which is compared token by token, and a backend of
+ * its own of the served model's kind.  Its memory is in the served model's plan.
+ */
+struct draft_setup {
+        char model[4128];         /* its path, with or without a name */
+        struct config config;     /* that of the served model, with `model` as its model */
+        struct model_setup setup; /* of the draft model; served.model is opened last */
+        struct kernels *kernels;
 };
 
 /*
@@ -56,10 +70,33 @@ int model_setup_tokenizer(struct model_setup *setup);
 enum { MODEL_SETUP_E_TOO_SMALL = 1 };
 int model_setup_plan(struct model_setup *setup, struct kernels *kernels);
 /*
+ * Reads the files of the draft model, behind model_setup_tokenizer().  setup->draft stays NULL if
+ * the settings want none.
+ */
+int model_setup_draft(struct model_setup *setup);
+/* For the plan: measures it in the memory of `kernels`; NULL: the host's. */
+int model_setup_draft_measure(struct model_setup *setup, struct kernels *kernels);
+/* Bytes that it takes besides those of each block. */
+uint64_t model_setup_draft_bytes(const struct model_setup *setup);
+/*
+ * Opens its backend, of the kind of `beside`, and the model.  `conf` is what the served model's
+ * backend was opened for.
+ */
+int model_setup_draft_open(struct model_setup *setup, const struct kernels_conf *conf,
+                           struct kernels *beside);
+int model_setup_draft_load(struct model_setup *setup, const struct weights_conf *conf);
+/* Before the backend beside it is closed.  There may be no draft model. */
+void model_setup_draft_close(struct model_setup *setup);
+
+/* The bytes that drafts take with these settings and a context. */
+uint64_t model_setup_drafts(const struct config *config, uint32_t context);
+/*
  * Makes what constraints and penalties need of the tokens' texts.  Only a daemon that serves needs
  * it.  A large vocabulary takes some 80 ms, so the tensors should have confirmed its size before.
  */
 int model_setup_texts(struct model_setup *setup);
+/* Closes what was made of its vocabulary; the model itself stays. */
+void model_setup_close_texts(struct model_setup *setup);
 void model_setup_close(struct model_setup *setup);
 
 /* Adds the name of the file to a module's message `what`.  Returns r. */

@@ -31,6 +31,15 @@ static const struct shipped model = {
         .instead = "name another with the setting model (--model PATH)",
 };
 
+static const struct shipped draft = {
+        .file = SHIPPED_DRAFT_NAME "-q8_0.gguf",
+        .variable = "SAMOVAR_MODELS",
+        .built = "models",
+        .installed = SAMOVAR_MODELS,
+        .what = "no draft model",
+        .instead = "name another with the setting draft_model, or leave it out",
+};
+
 static const struct shipped library = {
         .file = "libsamovar-cuda.so",
         .variable = "SAMOVAR_LIBRARIES",
@@ -120,6 +129,11 @@ static int find_shipped(const struct shipped *shipped, char *ret_path, size_t by
 int shipped_model(char *ret_path, size_t bytes, char *why, size_t why_bytes)
 {
         return find_shipped(&model, ret_path, bytes, why, why_bytes);
+}
+
+int shipped_draft(char *ret_path, size_t bytes, char *why, size_t why_bytes)
+{
+        return find_shipped(&draft, ret_path, bytes, why, why_bytes);
 }
 
 int shipped_library(char *ret_path, size_t bytes, char *why, size_t why_bytes)

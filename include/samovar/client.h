@@ -180,7 +180,8 @@ enum smv_set {
         SMV_SET_DRY_BREAKERS = 1u << 12, /* with a count of 0: there are no breakers */
         SMV_SET_REASONING_MAX = 1u << 13,
         SMV_SET_MIROSTAT_ETA = 1u << 14,
-        SMV_SET_ROW_TOP = 1u << 15, /* with 0: only the entry of the token that was drawn */
+        SMV_SET_ROW_TOP = 1u << 15,      /* with 0: only the entry of the token that was drawn */
+        SMV_SET_DRAFT_TOKENS = 1u << 16, /* with 0: no token is guessed */
 };
 
 /*
@@ -406,6 +407,18 @@ struct smv_generate {
          */
         uint32_t row_top;
         int whole_row;
+        /*
+         * A text that the answer will probably be, or have parts of, such as a file that is to be
+         * edited.  The tokens are the same with it, but where they agree they come faster.  NULL:
+         * none.
+         */
+        const char *prediction;
+        size_t prediction_bytes; /* 0: it ends with a NUL */
+        /*
+         * The daemon guesses so many next tokens at most, up to 16, and no more than its own
+         * setting says.  0: as the setting says, unless `set` has SMV_SET_DRAFT_TOKENS; then none.
+         */
+        uint32_t draft_tokens;
 };
 
 /* The daemon's report about a stream that it has accepted. */
@@ -579,6 +592,16 @@ struct smv_event {
          * answer.
          */
         uint32_t asked, late;
+        /*
+         * END: guesses at the next tokens that were computed with the steps of this stream, and how
+         * many of them were right; of both, those of the prediction that the request had; how many
+         * steps had guesses; and why there were none.  They change nothing but the time.  Then the
+         * first two of the first token of a guess, of the second, ...
+         */
+        uint32_t drafted, drafts_right, predicted, predictions_right, draft_steps;
+        enum smv_no_drafts no_drafts;
+        uint32_t drafted_by_depth[SMV_DRAFT_TOKENS_MAX];
+        uint32_t drafts_right_by_depth[SMV_DRAFT_TOKENS_MAX];
 };
 
 /* A model that the daemon serves.  The texts and end_tokens are valid until smv_close(). */

@@ -69,6 +69,16 @@ enum smv_stopped_by {
         SMV_STOPPED_BY_TOKEN = 2,
 };
 
+#define SMV_DRAFT_TOKENS_MAX 16u /* of a guess at the next tokens */
+
+/* Why no guess at the next tokens of a stream was computed. */
+enum smv_no_drafts {
+        SMV_DRAFTS_POSSIBLE = 0, /* ... or the daemon is older, and does not say */
+        SMV_DRAFTS_OFF = 1,      /* by the daemon's setting, or the request's */
+        SMV_DRAFTS_ASKED = 2,    /* the client is asked before each token */
+        SMV_DRAFTS_MIROSTAT = 3, /* it learns from each token */
+};
+
 /* A stream asks its client for this before each token. */
 enum smv_ask {
         SMV_ASK_NOTHING = 0,

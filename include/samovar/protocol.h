@@ -75,6 +75,7 @@
 #define SMV_MIROSTAT_TAU_MAX     100u /* bits */
 #define SMV_MIROSTAT_ETA_MAX     10u
 #define SMV_REASONING_END_MAX    1024u /* bytes of reasoning_end */
+#define SMV_PREDICTION_BYTES_MAX (1u << 20)
 /* The most likely tokens that are reported with each generated token. */
 #define SMV_LOGPROBS_MAX  32u
 #define SMV_ROW_TOP_MAX   256u      /* the same of a ROW record */

@@ -56,6 +56,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <samovar/error.h>
+
 #define SMV_RING_MAGIC  "SMVRING1"
 #define SMV_RING_MAJOR  0
 #define SMV_RING_MINOR  1
@@ -281,7 +283,16 @@ struct smv_record_end {
         uint32_t reasoning_tokens; /* of output_tokens, if the text was divided: see PARTS */
         uint32_t calls;            /* calls that have begun in the text */
         uint32_t asked;            /* questions to the client: for masks, or for tokens */
-        uint32_t late; /* ... of these, how many had no answer in time, so the daemon went on */
+        uint32_t late;    /* ... of these, how many had no answer in time, so the daemon went on */
+        uint32_t drafted; /* guesses at the next tokens that were computed with the step */
+        uint32_t drafts_right; /* ... of these, how many were right */
+        uint32_t predicted;    /* of `drafted`: those of the prediction that the request had ... */
+        uint32_t predictions_right; /* ... and those of them that were right */
+        uint32_t draft_steps;       /* steps with guesses */
+        uint32_t no_drafts;         /* enum smv_no_drafts: why there were none */
+        /* `drafted` and `drafts_right` of the first token of a guess, of the second, ... */
+        uint32_t drafted_by_depth[SMV_DRAFT_TOKENS_MAX];
+        uint32_t drafts_right_by_depth[SMV_DRAFT_TOKENS_MAX];
 };
 /* Every END has at least this many bytes; a reader takes missing later fields as 0. */
 #define SMV_RECORD_END_MIN 48u
@@ -308,7 +319,7 @@ SMV_ASSERT_SIZE(smv_record_row, 16, "ROW is 16 bytes before its entries");
 SMV_ASSERT_SIZE(smv_record_ask, 8, "ASK is 8 bytes");
 SMV_ASSERT_SIZE(smv_answer, 64, "an answer is 64 bytes before its mask");
 SMV_ASSERT_SIZE(smv_shown_row, 64, "a row in a slot is 64 bytes before its logits");
-SMV_ASSERT_SIZE(smv_record_end, 88, "END is 88 bytes");
+SMV_ASSERT_SIZE(smv_record_end, 240, "END is 240 bytes");
 #undef SMV_ASSERT_SIZE
 
 #endif

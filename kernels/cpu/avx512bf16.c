@@ -32,19 +32,30 @@
 #include "kernels/cpu/product-codes.h"
 #include "kernels/cpu/product.h"
 
-static void product(enum row_type type, float *out, const void *panel, uint32_t columns,
-                    const void *acts, size_t stride, uint32_t tokens)
+/* A function of its own, as in loops.inc. */
+static __attribute__((noinline)) void panel_product(float *out, const uint8_t *panel,
+                                                    uint32_t columns, const uint8_t *acts,
+                                                    size_t stride, uint32_t rows,
+                                                    uint32_t lone_ahead)
 {
-        if (type == ROW_BF16)
-                passes(ROW_BF16, out, panel, columns, acts, stride, tokens);
-        else
-                isa_avx512.product(type, out, panel, columns, acts, stride, tokens);
+        passes(ROW_BF16, out, panel, columns, acts, stride, rows, lone_ahead);
+}
+
+static void product(const struct piece *p, float *out)
+{
+        if (p->type != ROW_BF16) {
+                isa_avx512.product(p, out);
+                return;
+        }
+        for (uint32_t i = 0; i < p->panel_count; i++)
+                panel_product(out + (size_t)i * p->rows * PANEL, p->panels + i * p->panel_stride,
+                              p->columns, p->acts, p->act_stride, p->rows, p->lone_ahead);
 }
 
 static void act_quantise(enum act_kind kind, void *to, const float *x, uint32_t columns)
 {
         if (kind == ACT_BFLOATS)
-                bfloats_make(to, x, columns);
+                bfloats_make(false, to, x, columns);
         else
                 isa_avx512.act_quantise(kind, to, x, columns);
 }

@@ -8,11 +8,13 @@
 #endif
 
 #include "kernels/backends.h"
+#include "kernels/cpu/tiles.h"
 #include "kernels/memory.h"
 
 #define TOUCH_PIECE   ((size_t)2 << 20)
 #define TOUCH_AT_ONCE (8 * TOUCH_PIECE)
 #define TOUCH_EACH    4096u /* no system has smaller pages */
+#define LONE_AHEAD    2048u /* bytes */
 
 int cpu_scratch_grow(void *scratch, size_t *max, size_t count, size_t bytes)
 {
@@ -148,7 +150,11 @@ static int cpu_step_begin(struct kernels *k, struct kv *const *pools, const stru
 
 static int cpu_step_end(struct kernels *k)
 {
-        steps_end(&cpu_of(k)->steps);
+        struct cpu *cpu = cpu_of(k);
+
+        steps_end(&cpu->steps);
+        if (cpu->isa->rest)
+                cpu->isa->rest();
         return 0;
 }
 
@@ -185,6 +191,7 @@ static void cpu_close(struct kernels *k)
         steps_deinit(&cpu->steps);
         for (uint32_t i = 0; i < ACT_KINDS; i++)
                 memory_free(cpu->acts[i]);
+        memory_free(cpu->sums);
         memory_free(cpu->normed);
         memory_free(cpu->outs);
         memory_free(cpu->rope_tables);
@@ -194,7 +201,8 @@ static void cpu_close(struct kernels *k)
                 pick_scratch_deinit(&cpu->pick_scratch[i]);
         memory_free(cpu->pick_scratch);
         logit_summary_deinit(&cpu->logit_summary);
-        thread_pool_free(cpu->thread_pool);
+        if (cpu->has_thread_pool)
+                thread_pool_free(cpu->thread_pool);
         memory_free(cpu);
 }
 
@@ -252,8 +260,23 @@ static bool have_avx512bf16(void)
 
         return have_avx512() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit_AVX512BF16);
 }
+
+static bool have_amx(void)
+{
+        return have_avx512() && tiles_ask();
+}
+
+static bool is_intel(void)
+{
+        return __builtin_cpu_is("intel");
+}
 #else
 static bool have_none(void)
+{
+        return false;
+}
+
+static bool is_intel(void)
 {
         return false;
 }
@@ -265,6 +288,17 @@ static bool have_any(void)
 }
 
 /*
+ * Intel's processors do not get far enough ahead of one stream of weights by themselves; AMD's do.
+ * docs/internals/cpu.md has the figures.
+ */
+static uint32_t lone_ahead_of(const struct kernels_conf *conf)
+{
+        if (conf->lone_ahead == KERNELS_AHEAD_NONE)
+                return 0;
+        return conf->lone_ahead ? conf->lone_ahead : is_intel() ? LONE_AHEAD : 0;
+}
+
+/*
  * Best first. Other architectures know the names too, so that -ENOTSUP and -EINVAL stay
  * different.
  */
@@ -272,12 +306,17 @@ static const struct {
         const char *name;
         bool (*have)(void);
         const struct isa *isa;
+        bool (*is_slow)(void); /* or NULL: the next one is faster, so this one must be asked for */
 } isas[] = {
+        { "amx-emulated", have_any, &isa_amx_emulated, have_any }, /* for tests */
 #if defined(__x86_64__)
-        { "avx512bf16", have_avx512bf16, &isa_avx512bf16 },
+        { "amx", have_amx, &isa_amx, NULL },
+        /* On Intel FMA computes twice as many products of floats. */
+        { "avx512bf16", have_avx512bf16, &isa_avx512bf16, is_intel },
         { "avx512", have_avx512, &isa_avx512 },
         { "avx2", have_avx2, &isa_avx2 },
 #else
+        { "amx", have_none, NULL },
         { "avx512bf16", have_none, NULL },
         { "avx512", have_none, NULL },
         { "avx2", have_none, NULL },
@@ -290,7 +329,7 @@ static int isa_find(const char *name, const struct isa **ret_isa)
         bool automatic = !name || !strcmp(name, "auto");
 
         for (size_t i = 0; i < sizeof(isas) / sizeof(isas[0]); i++) {
-                if (!automatic && strcmp(name, isas[i].name))
+                if (automatic ? isas[i].is_slow && isas[i].is_slow() : strcmp(name, isas[i].name))
                         continue;
                 if (isas[i].have()) {
                         *ret_isa = isas[i].isa;
@@ -304,12 +343,19 @@ static int isa_find(const char *name, const struct isa **ret_isa)
 
 static int cpu_init(struct cpu *cpu, const struct kernels_conf *conf)
 {
-        int r;
+        int r = 0;
 
-        r = thread_pool_new(conf->threads, conf->pin, &cpu->thread_pool);
+        cpu->has_thread_pool = !conf->beside;
+        if (conf->beside)
+                cpu->thread_pool = cpu_of(conf->beside)->thread_pool;
+        else
+                r = thread_pool_new(conf->threads, conf->pin, cpu->isa->rest, &cpu->thread_pool);
         if (r < 0)
                 return r;
         r = steps_init(&cpu->steps, conf);
+        if (r < 0)
+                return r;
+        r = cpu_product_init(cpu, conf->rows_max);
         if (r < 0)
                 return r;
         r = logit_summary_init(&cpu->logit_summary, conf->wants_max, conf->vocab_max);
@@ -343,6 +389,7 @@ int cpu_open(const struct kernels_conf *conf, struct kernels **ret_kernels)
         cpu->table = cpu_table;
         cpu->table.name = isa->name;
         cpu->isa = isa;
+        cpu->lone_ahead = lone_ahead_of(conf);
         cpu->vocab_max = conf->vocab_max;
         r = cpu_init(cpu, conf);
         if (r < 0) {

@@ -48,13 +48,17 @@ struct attend_scratch; /* attend.c: scratch memory of one thread */
 struct cpu {
         struct kernels table; /* first: a struct kernels of ours is a struct cpu */
         const struct isa *isa;
+        uint32_t lone_ahead; /* of a piece */
         struct thread_pool *thread_pool;
+        bool has_thread_pool; /* it is its own, and not that of the backend beside it */
         struct steps steps;
         uint32_t vocab_max;
 
         /* (rows_max): with room for the widest matrix that uses this form. */
         void *acts[ACT_KINDS];
         size_t acts_max[ACT_KINDS];
+        float *sums; /* (threads, PIECE_PARTS, piece_sums): of the piece that a thread multiplies */
+        size_t piece_sums;
         float *normed; /* (threads, columns of the widest matrix) */
         size_t normed_max;
         /*
@@ -100,6 +104,16 @@ int cpu_weights_put(struct kernels *k, struct matrix *matrix, uint32_t part, uin
 void cpu_matrix_row(const struct matrix *matrix, uint32_t part, uint32_t row, float *ret_floats);
 
 /* linear.c */
+
+/* Of one panel and some rows of x, with the bias. */
+struct result {
+        uint32_t part, panel; /* of the part */
+        uint32_t width;       /* rows of the panel that are real */
+        uint32_t from, rows;  /* rows of x */
+        float *sums;          /* (rows, PANEL) */
+        float *ups;           /* if `are_pairs`: the same of part 1 */
+};
+
 struct product { /* a matrix times `rows` rows of x */
         struct cpu *cpu;
         const struct matrix *w;
@@ -107,16 +121,14 @@ struct product { /* a matrix times `rows` rows of x */
         const float *bias;
         float *out;
         const void *op;
-        /* Handles one panel with rows [from, from + tokens), at most TOKENS. */
-        void (*finish)(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens);
+        /* Parts 0 and 1 are as tall as each other, and finished together. */
+        bool are_pairs;
+        void (*finish)(const struct product *p, const struct result *result);
         const void *acts[ACT_KINDS];
 };
 
-/*
- * This many rows of x are multiplied with one panel after the other before the next rows are. The
- * rows and the panels both stay in the L2 cache.
- */
-#define TOKENS 48u
+/* The most parts whose panels are finished together. */
+#define PIECE_PARTS 2u
 
 /*
  * Makes p->acts from x, normed (norm may be NULL): of the rows `which`, or of all rows if it is
@@ -126,11 +138,9 @@ void cpu_act_quantise(struct product *p, const float *x, const struct row_norm *
                       const uint32_t *which);
 /* The next product begins `rows` rows later. */
 void cpu_acts_skip(struct product *p, uint32_t rows);
-/* Calls p->finish() for all of `panels` and all rows. */
-void cpu_product(struct product *p, uint32_t panels);
-/* out[t] = panel x[from + t] + bias, for t < tokens; returns the rows of the panel that are real */
-uint32_t cpu_panel(const struct product *p, uint32_t part, uint32_t panel, uint32_t from,
-                   uint32_t tokens, float out[TOKENS * PANEL]);
+/* Calls p->finish() for all panels and all rows. */
+void cpu_product(struct product *p);
+int cpu_product_init(struct cpu *cpu, uint32_t rows_max);
 
 /*
  * Copies the real rows of a panel. If all rows are real, the size is a constant and the compiler

@@ -5,7 +5,7 @@
  * floats. All do the same operations on each number in the same order. Multiply and add are fused
  * only where the source says so (-ffp-contract=off). So an instruction set changes the speed and
  * no bit of the result. The only exception is products of bfloats on processors that have
- * instructions for them (avx512bf16.c).
+ * instructions for them (avx512bf16.c, amx.c).
  *
  * panel.h describes how weights lie in memory, act-quant.h how rows of x do.
  */
@@ -136,23 +136,70 @@ struct loops {
                            const float *sink);
 };
 
+/* A part of a product: some panels of weights, and some rows of x. */
+struct piece {
+        enum row_type type;
+        uint32_t columns;
+        const uint8_t *panels;
+        size_t panel_stride; /* from one panel to the next */
+        uint32_t panel_count;
+        const uint8_t *acts; /* rows of x, of kind act_kind_of(type) */
+        size_t act_stride;
+        uint32_t rows;
+        /*
+         * How many bytes ahead a panel and what follows it are prefetched, if one pass has all
+         * rows: one row of any type, or a few rows of numbers or bytes with 16 lanes. 0: they are
+         * not. fetch_ahead() has all other cases.
+         */
+        uint32_t lone_ahead;
+};
+
+/* The most panels of a piece, and the most rows that are fast. */
+struct piece_size {
+        uint32_t rows, panels;
+};
+
 struct isa {
         const char *name; /* "cpu/avx512" */
 
-        /*
-         * out[t][0..31] = panel x[t]; rows of x are of kind act_kind_of(type) and `stride` bytes
-         * apart
-         */
-        void (*product)(enum row_type type, float *out, const void *panel, uint32_t columns,
-                        const void *acts, size_t stride, uint32_t tokens);
+        /* out[panel][row][0..31] = the sums of a panel and a row of x */
+        void (*product)(const struct piece *piece, float *out);
         /* Converts a row of x to ACT_BFLOATS or ACT_BYTES. */
         void (*act_quantise)(enum act_kind kind, void *to, const float *x, uint32_t columns);
 
-        const struct loops *loops; /* avx512bf16 uses those of avx512 */
+        /* NULL, or by type: the number of rows of x from which tiles multiply; 0: they never do. */
+        const uint16_t *tiled_from;
+        /* Or NULL. A thread that has called product() calls it before it sleeps. */
+        void (*rest)(void);
+
+        const struct loops *loops; /* avx512bf16 and amx use those of avx512 */
 };
 
 extern const struct loops loops_avx512, loops_avx2, loops_portable;
-extern const struct isa isa_avx512bf16, isa_avx512, isa_avx2, isa_portable;
+extern const struct isa isa_amx, isa_avx512bf16, isa_avx512, isa_avx2, isa_portable;
+extern const struct isa isa_amx_emulated;
+
+/*
+ * Few rows, and all rows without tiles, are multiplied with one panel after the other: memory sees
+ * one stream, and these rows and the panels of an item of work stay in the L2 cache. Tiles multiply
+ * many rows with a few columns of several panels: the weights stay in the L1 cache, and the columns
+ * of all rows in the L2 cache (product-tiles.h).
+ */
+#define PIECE_FEW    48u /* rows of a piece of one panel */
+#define PIECE_ROWS   512u
+#define PIECE_PANELS 8u
+
+static inline bool isa_is_tiled(const uint16_t *tiled_from, enum row_type type, uint32_t rows)
+{
+        return tiled_from && tiled_from[type] && rows >= tiled_from[type];
+}
+
+static inline struct piece_size isa_piece(const struct isa *isa, enum row_type type, uint32_t rows)
+{
+        if (rows > PIECE_FEW && isa_is_tiled(isa->tiled_from, type, rows))
+                return (struct piece_size){ PIECE_ROWS, PIECE_PANELS };
+        return (struct piece_size){ PIECE_FEW, 1 };
+}
 
 static inline uint32_t round_up(uint32_t n, uint32_t to)
 {

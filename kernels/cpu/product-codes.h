@@ -1,6 +1,7 @@
 /*
- * The codes of a panel (panel.h) as numbers that products multiply: of four columns of several
- * rows at a time. Part of loops.inc.
+ * The codes of a panel (panel.h) as numbers that products multiply, of four columns of several rows
+ * at a time; their scales; and the bytes of x and their sums. Part of loops.inc, and of products by
+ * tiles.
  */
 
 /* Quad `j` of a half of a block of 32 columns: `half` 1 is the last 16 columns. */
@@ -103,4 +104,83 @@ LANES_INLINE uint32_t code_most(const enum row_type type)
 LANES_INLINE uint32_t code_zero(const enum row_type type)
 {
         return slabs[type].has_table ? 128 : slabs[type].zero;
+}
+
+/* ---- scales ---- */
+
+LANES_INLINE vec scale_load(const enum row_type type, const uint8_t *at)
+{
+        const float factor = 1 / (float)(1u << slabs[type].halvings);
+
+        if (type == ROW_NVFP4)
+                return load((const float *)at) * (256 * factor);
+        if (type == ROW_MXFP4)
+                return load_bfloat((const uint16_t *)at);
+        return slabs[type].halvings ? load_half((const uint16_t *)at) * factor
+                                    : load_half((const uint16_t *)at);
+}
+
+/*
+ * Whole-number scales of the 16-column halves of a block: half 0 is the first 16 columns, 1 the
+ * last.
+ */
+LANES_INLINE ivec run_load(const enum row_type type, const uint8_t *block, const uint32_t row,
+                           const uint32_t half)
+{
+        const int32_t mask = slabs[type].runs == RUNS_HALVES ? 15 : -1;
+
+        return widen_bytes(block + half * PANEL + row) & mask;
+}
+
+/* Scales and least values of eight runs, times those of the block: exact in floats. */
+LANES_INLINE void six_bits_load(const uint32_t width, const uint32_t row, float runs[16][PANEL],
+                                const uint8_t *slab)
+{
+        UNROLL for (uint32_t g = 0; g < width; g++)
+        {
+                const uint32_t at = row + g * LANES;
+                const uint8_t *from = slab + 2 * SLAB_SCALES + at * 4;
+                vec scale = load_half((const uint16_t *)(slab + at * 2));
+                vec min = load_half((const uint16_t *)(slab + SLAB_SCALES + at * 2));
+                ivec six[3], last;
+
+                UNROLL for (uint32_t w = 0; w < 3; w++)
+                {
+                        six[w] = load_dwords(from + w * SLAB_QUADS);
+                }
+                UNROLL for (uint32_t i = 0; i < 15; i++)
+                {
+                        ivec n = shift_down(six[i / 5], i % 5 * 6) & 63;
+
+                        store(runs[i] + at, to_floats(n) * (i < 8 ? scale : min));
+                }
+                last = shift_down(six[0], 30) | shift_down(six[1], 30) << 2 |
+                       shift_down(six[2], 30) << 4;
+                store(runs[15] + at, to_floats(last) * min);
+        }
+}
+
+/* ---- rows of x ---- */
+
+/* Quantised rows of x, from a block on: its bytes and its sums. Rows are `stride` bytes apart. */
+struct acts {
+        const int8_t *bytes;
+        const uint8_t *sums;
+        size_t stride;
+};
+
+LANES_INLINE const int8_t *act_bytes_of(const struct acts *x, const uint32_t t)
+{
+        return x->bytes + t * x->stride;
+}
+
+LANES_INLINE const struct act_sums *act_sums_of(const struct acts *x, const uint32_t t)
+{
+        return (const struct act_sums *)(x->sums + t * x->stride);
+}
+
+LANES_INLINE void acts_next(struct acts *x)
+{
+        x->bytes += ACT_BLOCK;
+        x->sums += sizeof(struct act_sums);
 }

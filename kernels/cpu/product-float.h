@@ -16,9 +16,9 @@
 #define WIDTH_ALL (PANEL / LANES) /* vectors */
 
 /*
- * The data that one of several passes prefetches while it walks over a panel. For each cache line
- * of the panel it prefetches the line at `at`, which then moves on by `step`. step 0: there is
- * only one pass.
+ * The data that a pass prefetches while it walks over a panel. One of several passes prefetches,
+ * for each cache line of the panel, the line at `at`, which then moves on by `step`. step 0: there
+ * is only one pass, and `lone` says how far ahead it prefetches.
  *
  * When several passes walk over the same panel, only the first one would have anything to
  * prefetch. Memory would be idle during the others. So each of n passes prefetches its n-th part
@@ -31,16 +31,18 @@
 struct ahead {
         const uint8_t *at;
         uint32_t step; /* bytes */
-        bool is_near;
+        uint32_t lone; /* bytes: see isa.h; 0 if there are several passes */
+        bool is_near;  /* into L1, too */
 };
 
 LANES_INLINE struct ahead ahead_of(const uint8_t *panel, size_t bytes, uint32_t pass,
-                                   uint32_t passes)
+                                   uint32_t passes, uint32_t lone)
 {
         if (passes == 1)
-                return (struct ahead){ 0 };
-        return (struct ahead){ panel + bytes + bytes * pass / passes, (LINE + passes - 1) / passes,
-                               passes > 2 };
+                return (struct ahead){ .lone = lone };
+        return (struct ahead){ .at = panel + bytes + bytes * pass / passes,
+                               .step = (LINE + passes - 1) / passes,
+                               .is_near = passes > 2 };
 }
 
 LANES_INLINE void fetch(const uint8_t *at, const bool is_near)
@@ -54,11 +56,12 @@ LANES_INLINE void fetch(const uint8_t *at, const bool is_near)
 /*
  * Called before `bytes` of the panel at `own` are read.
  *
- * With one row of x, a pass waits only for memory. A processor that sees one stream, line by
- * line, prefetches it by itself, as fast as memory delivers. Hints disturb it.
+ * With one row of x, a pass waits only for memory. Some processors see one stream, line by line,
+ * and prefetch it by themselves, as fast as memory delivers; hints disturb them. Others do not get
+ * far enough ahead (`lone`).
  *
- * With a few rows, the processor does not get far enough ahead, unless the work for a line is
- * small: numbers, or bytes.
+ * With a few rows of numbers or bytes the work for a line is small, so the same rule applies. With
+ * codes, F8_E4M3 among them, every processor needs hints.
  *
  * With vectors of less than 16 floats there are too few registers for one more address, and
  * products take longer than memory. So every pass of several rows prefetches its own panel.
@@ -66,17 +69,23 @@ LANES_INLINE void fetch(const uint8_t *at, const bool is_near)
 LANES_INLINE void fetch_ahead(const enum row_type type, struct ahead *ahead, const uint32_t tokens,
                               const uint32_t row, const uint8_t *own, const uint32_t bytes)
 {
-        if (tokens == 1 || row) /* the pass over the first part of the panel prefetched it all */
+        if (row) /* the pass over the first part of the panel prefetched it all */
+                return;
+        if (tokens == 1 && !ahead->lone)
                 return;
         UNROLL for (uint32_t i = 0; i < bytes; i += LINE)
         {
-                if (LANES < 16) {
+                if (tokens == 1) {
+                        fetch(own + ahead->lone + i, true);
+                } else if (LANES < 16) {
                         fetch(own + AHEAD + i, true);
                 } else if (ahead->step) {
                         fetch(ahead->at, ahead->is_near);
                         ahead->at += ahead->step;
                 } else if (slabs[type].low > LOW_BYTES || type == ROW_F8_E4M3) {
                         fetch(own + AHEAD_FEW + i, false);
+                } else if (ahead->lone) {
+                        fetch(own + ahead->lone + i, true);
                 }
         }
 }
@@ -182,6 +191,16 @@ LANES_INLINE void bfloats_add(const uint32_t tokens, const uint32_t width,
 #endif
 }
 
+/*
+ * The most rows of a pass that prefetches. Vectors of less than 16 floats leave no registers for
+ * more. Products of bfloats were not measured with more.
+ */
+#if LANES == 16 && !BFLOATS_BY_HARDWARE
+#define BFLOATS_AHEAD PASS_MOST
+#else
+#define BFLOATS_AHEAD 4u
+#endif
+
 LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t width, const uint32_t row,
                                float *out, const uint8_t *panel, struct ahead ahead,
                                uint32_t columns, const uint8_t *acts, size_t stride)
@@ -190,7 +209,7 @@ LANES_INLINE void bfloats_pass(const uint32_t tokens, const uint32_t width, cons
 
         sums_clear(sums, tokens, width);
         for (size_t k = 0; k < (columns + 1u) / 2; k++, panel += SLAB_QUADS) {
-                if (tokens <= 4) /* with more rows the compiler finds no registers for it */
+                if (tokens <= BFLOATS_AHEAD)
                         fetch_ahead(ROW_BF16, &ahead, tokens, row, panel, SLAB_QUADS);
                 bfloats_add(tokens, width, sums, panel + row * 4, k, acts, stride);
         }
@@ -271,19 +290,19 @@ LANES_INLINE uint32_t bfloat_round(float f)
         return (u & 0x7fffffff) > 0x7f800000 ? u | 0x400000 : u + 0x7fff + (u >> 16 & 1);
 }
 
-static void bfloats_make(void *to, const float *x, uint32_t columns)
+/* Numbers of 16 bits; or, if the instruction set multiplies floats, floats. */
+LANES_INLINE void bfloats_make(const bool are_floats, void *to, const float *x, uint32_t columns)
 {
-#if BFLOATS_BY_HARDWARE
         uint16_t *bfloats = to;
-
-        for (uint32_t i = 0; i < columns; i++)
-                bfloats[i] = (uint16_t)(bfloat_round(x[i]) >> 16);
-        bfloats[columns] = 0;
-#else
         float *floats = to;
 
-        for (uint32_t i = 0; i < columns; i++)
-                floats[i] = bits_float(bfloat_round(x[i]) & 0xffff0000);
-        floats[columns] = 0;
-#endif
+        if (are_floats) {
+                for (uint32_t i = 0; i < columns; i++)
+                        floats[i] = bits_float(bfloat_round(x[i]) & 0xffff0000);
+                floats[columns] = 0;
+        } else {
+                for (uint32_t i = 0; i < columns; i++)
+                        bfloats[i] = (uint16_t)(bfloat_round(x[i]) >> 16);
+                bfloats[columns] = 0;
+        }
 }

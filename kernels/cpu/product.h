@@ -34,7 +34,7 @@ LANES_INLINE void quad_load(const enum row_type type, const uint32_t width, cons
 LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
                              const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
                              const ivec *factor, const uint8_t *block, const uint32_t first,
-                             const uint32_t count, const uint8_t *acts, size_t stride)
+                             const uint32_t count, const struct acts *x)
 {
         const uint32_t fit = quads_that_fit(code_most(type)), at_once = quads_at_once(fit);
         /*
@@ -67,16 +67,16 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
                 }
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
-                        const struct act_block *a = (const struct act_block *)(acts + t * stride);
+                        const int8_t *bytes = act_bytes_of(x, t);
 
                         UNROLL for (uint32_t q = 0; q < at_once; q++)
                         {
-                                ivec x = splat_quad(a->bytes + quads[q] * 4);
+                                ivec quad = splat_quad(bytes + quads[q] * 4);
 
                                 UNROLL for (uint32_t g = 0; g < width; g++)
                                 {
                                         sums[t][g] = quad_dot(code_zero(type) == 128, sums[t][g],
-                                                              w[q][g], x);
+                                                              w[q][g], quad);
                                 }
                         }
                         UNROLL for (uint32_t g = 0; is_full && g < width; g++)
@@ -94,12 +94,11 @@ LANES_INLINE void quads_dots(const enum row_type type, const uint32_t tokens, co
  * the dots begin with it.
  */
 LANES_INLINE void less_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
-                            ivec dots[PASS_MOST][WIDTH_ALL], const bool are, const uint8_t *acts,
-                            size_t stride)
+                            ivec dots[PASS_MOST][WIDTH_ALL], const bool are, const struct acts *x)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
-                const struct act_block *a = (const struct act_block *)(acts + t * stride);
+                const struct act_sums *a = act_sums_of(x, t);
                 ivec less = dots_start(code_zero(type), splat_dword(a->minus_sum));
 
                 UNROLL for (uint32_t g = 0; g < width; g++)
@@ -115,7 +114,7 @@ LANES_INLINE void less_dots(const enum row_type type, const uint32_t tokens, con
  */
 LANES_INLINE void whole_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
                              const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
-                             const uint8_t *block, const uint8_t *acts, size_t stride)
+                             const uint8_t *block, const struct acts *x)
 {
         const bool late = LANES == 8;
 
@@ -127,33 +126,21 @@ LANES_INLINE void whole_dots(const enum row_type type, const uint32_t tokens, co
                 }
         }
         if (!late)
-                less_dots(type, tokens, width, dots, false, acts, stride);
-        quads_dots(type, tokens, width, row, dots, NULL, block, 0, 8, acts, stride);
+                less_dots(type, tokens, width, dots, false, x);
+        quads_dots(type, tokens, width, row, dots, NULL, block, 0, 8, x);
         if (late)
-                less_dots(type, tokens, width, dots, true, acts, stride);
+                less_dots(type, tokens, width, dots, true, x);
 }
 
-LANES_INLINE ivec less_of(const uint8_t *acts)
+LANES_INLINE ivec less_of(const struct acts *x, const uint32_t t)
 {
-        return splat_quad((const int8_t *)((const struct act_block *)acts)->minus_sum_halves);
-}
-
-/*
- * Whole-number scales of the 16-column halves of a block: half 0 is the first 16 columns, 1 the
- * last.
- */
-LANES_INLINE ivec run_load(const enum row_type type, const uint8_t *block, const uint32_t row,
-                           const uint32_t half)
-{
-        const int32_t mask = slabs[type].runs == RUNS_HALVES ? 15 : -1;
-
-        return widen_bytes(block + half * PANEL + row) & mask;
+        return splat_quad((const int8_t *)act_sums_of(x, t)->minus_sum_halves);
 }
 
 /* Dots of 32 columns with a whole-number scale for each 16. */
 LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, const uint32_t width,
                               const uint32_t row, ivec dots[PASS_MOST][WIDTH_ALL],
-                              const uint8_t *block, const uint8_t *acts, size_t stride)
+                              const uint8_t *block, const struct acts *x)
 {
         ivec first[WIDTH_ALL], second[WIDTH_ALL];
 
@@ -164,13 +151,13 @@ LANES_INLINE void scaled_dots(const enum row_type type, const uint32_t tokens, c
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
                         ivec pair = (first[g] & 0xffff) | (second[g] & (int32_t)0xffff0000);
-                        ivec less = pair_dot(pair, less_of(acts + t * stride));
+                        ivec less = pair_dot(pair, less_of(x, t));
 
                         dots[t][g] = dots_start(code_zero(type), less);
                 }
         }
-        quads_dots(type, tokens, width, row, dots, first, block, 0, 4, acts, stride);
-        quads_dots(type, tokens, width, row, dots, second, block, 4, 4, acts, stride);
+        quads_dots(type, tokens, width, row, dots, first, block, 0, 4, x);
+        quads_dots(type, tokens, width, row, dots, second, block, 4, 4, x);
 }
 
 LANES_INLINE void runs_load(const enum row_type type, const uint32_t width, const uint32_t row,
@@ -194,7 +181,7 @@ LANES_INLINE void runs_load(const enum row_type type, const uint32_t width, cons
 LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
                                 const uint32_t width, const uint32_t row,
                                 vec floats[PASS_MOST][WIDTH_ALL], const uint8_t *block,
-                                const uint8_t *acts, size_t stride)
+                                const struct acts *x)
 {
         sums_clear(floats, tokens, width);
         UNROLL for (uint32_t half = 0; half < 2; half++)
@@ -204,7 +191,7 @@ LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
 
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
-                        const struct act_block *a = (const struct act_block *)(acts + t * stride);
+                        const struct act_sums *a = act_sums_of(x, t);
                         ivec less =
                                 dots_start(code_zero(type), splat_dword(a->minus_sum_halves[half]));
 
@@ -216,7 +203,7 @@ LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
                 if (tokens ==
                     1) /* one row would wait for the loads; more rows need the registers for dots */
                         runs_load(type, width, row, run, block, half);
-                quads_dots(type, tokens, width, row, dots, NULL, block, half * 4, 4, acts, stride);
+                quads_dots(type, tokens, width, row, dots, NULL, block, half * 4, 4, x);
                 if (tokens > 1)
                         runs_load(type, width, row, run, block, half);
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
@@ -229,18 +216,6 @@ LANES_INLINE void scaled_floats(const enum row_type type, const uint32_t tokens,
         }
 }
 
-LANES_INLINE vec scale_load(const enum row_type type, const uint8_t *at)
-{
-        const float factor = 1 / (float)(1u << slabs[type].halvings);
-
-        if (type == ROW_NVFP4)
-                return load((const float *)at) * (256 * factor);
-        if (type == ROW_MXFP4)
-                return load_bfloat((const uint16_t *)at);
-        return slabs[type].halvings ? load_half((const uint16_t *)at) * factor
-                                    : load_half((const uint16_t *)at);
-}
-
 /*
  * Adds one block's part to the sums, from its dots as integers or as floats. `scale` and `min`
  * are those of each row; `min` is subtracted.
@@ -248,11 +223,11 @@ LANES_INLINE vec scale_load(const enum row_type type, const uint8_t *at)
 LANES_INLINE void sums_add(const uint32_t tokens, const uint32_t width,
                            vec sums[PASS_MOST][WIDTH_ALL], ivec (*dots)[WIDTH_ALL],
                            vec (*floats)[WIDTH_ALL], const vec scale[WIDTH_ALL], const vec *min,
-                           const uint8_t *acts, size_t stride)
+                           const struct acts *x)
 {
         UNROLL for (uint32_t t = 0; t < tokens; t++)
         {
-                const struct act_block *a = (const struct act_block *)(acts + t * stride);
+                const struct act_sums *a = act_sums_of(x, t);
 
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
@@ -268,8 +243,7 @@ LANES_INLINE void sums_add(const uint32_t tokens, const uint32_t width,
 /* Blocks of 32 columns. */
 LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
                               const uint32_t row, float *out, const uint8_t *panel,
-                              struct ahead ahead, uint32_t columns, const uint8_t *acts,
-                              size_t stride)
+                              struct ahead ahead, uint32_t columns, struct acts x)
 {
         const struct slab *s = &slabs[type];
         vec sums[PASS_MOST][WIDTH_ALL];
@@ -280,7 +254,7 @@ LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, c
                 vec scale[WIDTH_ALL], min[WIDTH_ALL];
 
                 fetch_ahead(type, &ahead, tokens, row, panel, s->bytes);
-                whole_dots(type, tokens, width, row, dots, panel + slab_blocks_at(s), acts, stride);
+                whole_dots(type, tokens, width, row, dots, panel + slab_blocks_at(s), &x);
                 UNROLL for (uint32_t g = 0; g < width; g++)
                 {
                         const uint8_t *at = panel + (row + g * LANES) * 2;
@@ -289,43 +263,14 @@ LANES_INLINE void blocks_pass(const enum row_type type, const uint32_t tokens, c
                         if (s->has_mins)
                                 min[g] = scale_load(type, at + SLAB_SCALES);
                 }
-                sums_add(tokens, width, sums, dots, NULL, scale, s->has_mins ? min : NULL, acts,
-                         stride);
+                sums_add(tokens, width, sums, dots, NULL, scale, s->has_mins ? min : NULL, &x);
                 panel += s->bytes;
-                acts += sizeof(struct act_block);
+                acts_next(&x);
         }
         sums_store(out, sums, tokens, width);
 }
 
-/* Scales and least values of eight runs, times those of the block: exact in floats. */
-LANES_INLINE void six_bits_load(const uint32_t width, const uint32_t row, float runs[16][PANEL],
-                                const uint8_t *slab)
-{
-        UNROLL for (uint32_t g = 0; g < width; g++)
-        {
-                const uint32_t at = row + g * LANES;
-                const uint8_t *from = slab + 2 * SLAB_SCALES + at * 4;
-                vec scale = load_half((const uint16_t *)(slab + at * 2));
-                vec min = load_half((const uint16_t *)(slab + SLAB_SCALES + at * 2));
-                ivec six[3], last;
-
-                UNROLL for (uint32_t w = 0; w < 3; w++)
-                {
-                        six[w] = load_dwords(from + w * SLAB_QUADS);
-                }
-                UNROLL for (uint32_t i = 0; i < 15; i++)
-                {
-                        ivec n = shift_down(six[i / 5], i % 5 * 6) & 63;
-
-                        store(runs[i] + at, to_floats(n) * (i < 8 ? scale : min));
-                }
-                last = shift_down(six[0], 30) | shift_down(six[1], 30) << 2 |
-                       shift_down(six[2], 30) << 4;
-                store(runs[15] + at, to_floats(last) * min);
-        }
-}
-
-/* The same without least values; or without runs: all scales are then that of the block. */
+/* Like six_bits_load(), without least values; or without runs: all scales are that of the block. */
 LANES_INLINE void whole_runs_load(const enum row_type type, const uint32_t width,
                                   const uint32_t row, float runs[8][PANEL], const uint8_t *slab)
 {
@@ -350,8 +295,7 @@ LANES_INLINE void whole_runs_load(const enum row_type type, const uint32_t width
 /* Q4_K, Q5_K, and types with whole-number scales of 32 columns, or with one scale of 256. */
 LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
                             const uint32_t row, float *out, const uint8_t *panel,
-                            struct ahead ahead, uint32_t columns, const uint8_t *acts,
-                            size_t stride)
+                            struct ahead ahead, uint32_t columns, struct acts x)
 {
         const struct slab *s = &slabs[type];
         float runs[16][PANEL] __attribute__((aligned(64)));
@@ -370,7 +314,7 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
                         vec scale[WIDTH_ALL], min[WIDTH_ALL];
 
                         fetch_ahead(type, &ahead, tokens, row, panel, slab_block_bytes(s));
-                        whole_dots(type, tokens, width, row, dots, panel, acts, stride);
+                        whole_dots(type, tokens, width, row, dots, panel, &x);
                         UNROLL for (uint32_t g = 0; g < width; g++)
                         {
                                 scale[g] = load(runs[run] + row + g * LANES);
@@ -378,9 +322,9 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
                                         min[g] = load(runs[8 + run] + row + g * LANES);
                         }
                         sums_add(tokens, width, sums, dots, NULL, scale, s->has_mins ? min : NULL,
-                                 acts, stride);
+                                 &x);
                         panel += slab_block_bytes(s);
-                        acts += sizeof(struct act_block);
+                        acts_next(&x);
                 }
         }
         sums_store(out, sums, tokens, width);
@@ -392,7 +336,7 @@ LANES_INLINE void runs_pass(const enum row_type type, const uint32_t tokens, con
  */
 LANES_INLINE void mins_subtract(const uint32_t tokens, const uint32_t width, const uint32_t row,
                                 vec sums[PASS_MOST][WIDTH_ALL], const vec min[WIDTH_ALL],
-                                const uint8_t *block, const uint8_t *acts, size_t stride)
+                                const uint8_t *block, const struct acts *x)
 {
         UNROLL for (uint32_t g = 0; g < width; g++)
         {
@@ -402,8 +346,8 @@ LANES_INLINE void mins_subtract(const uint32_t tokens, const uint32_t width, con
 
                 UNROLL for (uint32_t t = 0; t < tokens; t++)
                 {
-                        const struct act_block *a = (const struct act_block *)(acts + t * stride);
-                        ivec n = pair_dot(pair, less_of(acts + t * stride));
+                        const struct act_sums *a = act_sums_of(x, t);
+                        ivec n = pair_dot(pair, less_of(x, t));
 
                         sums[t][g] = fused(to_floats(n) * min[g], splat(a->scale), sums[t][g]);
                 }
@@ -413,8 +357,7 @@ LANES_INLINE void mins_subtract(const uint32_t tokens, const uint32_t width, con
 /* Q6_K, Q3_K, Q2_K, NVFP4 and others: scales of 16 columns. */
 LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, const uint32_t width,
                               const uint32_t row, float *out, const uint8_t *panel,
-                              struct ahead ahead, uint32_t columns, const uint8_t *acts,
-                              size_t stride)
+                              struct ahead ahead, uint32_t columns, struct acts x)
 {
         const struct slab *s = &slabs[type];
         const bool as_floats = LANES == 16 || s->runs == RUNS_E4M3;
@@ -441,16 +384,15 @@ LANES_INLINE void halves_pass(const enum row_type type, const uint32_t tokens, c
 
                         fetch_ahead(type, &ahead, tokens, row, panel, slab_block_bytes(s));
                         if (as_floats)
-                                scaled_floats(type, tokens, width, row, floats, panel, acts,
-                                              stride);
+                                scaled_floats(type, tokens, width, row, floats, panel, &x);
                         else
-                                scaled_dots(type, tokens, width, row, dots, panel, acts, stride);
+                                scaled_dots(type, tokens, width, row, dots, panel, &x);
                         sums_add(tokens, width, sums, dots, as_floats ? floats : NULL, scale, NULL,
-                                 acts, stride);
+                                 &x);
                         if (s->has_mins)
-                                mins_subtract(tokens, width, row, sums, min, panel, acts, stride);
+                                mins_subtract(tokens, width, row, sums, min, panel, &x);
                         panel += slab_block_bytes(s);
-                        acts += sizeof(struct act_block);
+                        acts_next(&x);
                 }
         }
         sums_store(out, sums, tokens, width);
@@ -472,6 +414,7 @@ LANES_INLINE void pass(const enum row_type type, const uint32_t tokens, float *o
                        const uint8_t *acts, size_t stride)
 {
         const uint32_t width = pass_width(type, tokens);
+        const struct acts x = { (const int8_t *)acts, acts + act_sums_at(columns), stride };
 
         for (uint32_t row = 0; row < PANEL; row += width * LANES, out += width * LANES) {
                 if (type == ROW_BF16)
@@ -482,14 +425,11 @@ LANES_INLINE void pass(const enum row_type type, const uint32_t tokens, float *o
                         numbers_pass(type, tokens, width, row, out, panel, ahead, columns, acts,
                                      stride);
                 else if (slabs[type].columns == 32)
-                        blocks_pass(type, tokens, width, row, out, panel, ahead, columns, acts,
-                                    stride);
+                        blocks_pass(type, tokens, width, row, out, panel, ahead, columns, x);
                 else if (slabs[type].runs < RUNS_SIGNED)
-                        runs_pass(type, tokens, width, row, out, panel, ahead, columns, acts,
-                                  stride);
+                        runs_pass(type, tokens, width, row, out, panel, ahead, columns, x);
                 else
-                        halves_pass(type, tokens, width, row, out, panel, ahead, columns, acts,
-                                    stride);
+                        halves_pass(type, tokens, width, row, out, panel, ahead, columns, x);
         }
 }
 
@@ -517,7 +457,8 @@ LANES_INLINE uint32_t pass_most(const enum row_type type)
  * and two.
  */
 LANES_INLINE void passes(const enum row_type type, float *out, const uint8_t *panel,
-                         uint32_t columns, const uint8_t *acts, size_t stride, uint32_t tokens)
+                         uint32_t columns, const uint8_t *acts, size_t stride, uint32_t tokens,
+                         uint32_t lone_ahead)
 {
         const uint32_t most = pass_most(type), n = (tokens + most - 1) / most;
         const size_t bytes = panel_bytes(type, columns);
@@ -526,7 +467,7 @@ LANES_INLINE void passes(const enum row_type type, float *out, const uint8_t *pa
                 uint32_t from = tokens * i / n, count = tokens * (i + 1) / n - from;
                 float *to = out + from * PANEL;
                 const uint8_t *x = acts + from * stride;
-                const struct ahead ahead = ahead_of(panel, bytes, i, n);
+                const struct ahead ahead = ahead_of(panel, bytes, i, n, lone_ahead);
 
                 switch (count) {
 #define PASS(N)                                                                                    \

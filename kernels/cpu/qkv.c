@@ -48,22 +48,18 @@ static void panels_clip(float *panels, float clip, uint32_t count)
         }
 }
 
-static void qkv_finish(const struct product *p, uint32_t panel, uint32_t from, uint32_t tokens)
+static void qkv_finish(const struct product *p, const struct result *r)
 {
-        float sums[TOKENS * PANEL] __attribute__((aligned(64)));
         float clip = ((const struct qkv *)p->op)->clip;
-        uint32_t part = 0, first = 0, width;
+        float *out = p->out + r->panel * PANEL;
 
-        while (panel >= p->w->parts[part].panel_count) {
-                panel -= p->w->parts[part].panel_count;
-                first += p->w->shape.rows[part++];
-        }
-        width = cpu_panel(p, part, panel, from, tokens, sums);
+        for (uint32_t part = 0; part < r->part; part++)
+                out += p->w->shape.rows[part];
         if (clip > 0)
-                panels_clip(sums, clip, tokens);
-        for (uint32_t t = 0; t < tokens; t++)
-                panel_copy(p->out + (from + t) * (size_t)out_columns(p->op) + first + panel * PANEL,
-                           sums + t * PANEL, width);
+                panels_clip(r->sums, clip, r->rows);
+        for (uint32_t t = 0; t < r->rows; t++)
+                panel_copy(out + (r->from + t) * (size_t)out_columns(p->op), r->sums + t * PANEL,
+                           r->width);
 }
 
 struct rope_job {
@@ -313,7 +309,7 @@ int cpu_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
 {
         struct cpu *cpu = cpu_of(k);
         uint32_t rows = cpu->steps.step.row_count, most;
-        struct product p = { cpu, op->w, rows, op->bias, cpu->outs, op, qkv_finish };
+        struct product p = { cpu, op->w, rows, op->bias, cpu->outs, op, false, qkv_finish };
         struct finish f = { .cpu = cpu, .op = op, .q = q };
 
         qkv_check(cpu, op);
@@ -325,7 +321,7 @@ int cpu_qkv(struct kernels *k, const struct qkv *op, float *q, const float *x)
                 p.rows = rows - f.from < most ? rows - f.from : most;
                 f.end = f.from + p.rows;
                 f.share = rows_share(cpu, p.rows);
-                cpu_product(&p, op->w->panels);
+                cpu_product(&p);
                 thread_pool_run(cpu->thread_pool, finish_work, &f,
                                 (p.rows + f.share - 1) / f.share);
                 cpu_acts_skip(&p, p.rows);

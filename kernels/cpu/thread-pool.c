@@ -61,6 +61,7 @@ struct thread_pool {
         void *arg;
         uint32_t items;
 
+        void (*rest)(void);
         uint32_t threads;
         uint32_t started;      /* workers that exist */
         int32_t processor;     /* of the caller; -1: anywhere */
@@ -150,6 +151,8 @@ static void worker_wait(struct thread_pool *p)
         if (spin(&p->left, 0, false))
                 return;
 
+        if (p->rest)
+                p->rest();
         atomic_fetch_add(&p->sleepers, 1);
         while (atomic_load(&p->left) == 0)
                 futex_wait(&p->left, 0);
@@ -219,7 +222,8 @@ static int workers_start(struct thread_pool *p, const struct affinity *affinity)
         return r;
 }
 
-int thread_pool_new(uint32_t threads, bool pin, struct thread_pool **ret_thread_pool)
+int thread_pool_new(uint32_t threads, bool pin, void (*rest)(void),
+                    struct thread_pool **ret_thread_pool)
 {
         struct affinity affinity;
         struct thread_pool *p;
@@ -236,6 +240,7 @@ int thread_pool_new(uint32_t threads, bool pin, struct thread_pool **ret_thread_
         affinity_find(&affinity);
         pin = pin && threads > 1 && threads == affinity.cores;
         *p = (struct thread_pool){ .threads = threads,
+                                   .rest = rest,
                                    .processor = pin ? affinity.processors[0] : -1 };
         p->workers = calloc(threads, sizeof(*p->workers));
         r = p->workers ? workers_start(p, pin ? &affinity : NULL) : -ENOMEM;

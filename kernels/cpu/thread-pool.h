@@ -32,8 +32,12 @@ struct thread_pool;
 
 typedef void thread_pool_work(void *arg, uint32_t thread, uint32_t item);
 
-/* `threads` includes the caller; 0: as many as the process may use cores (cgroup-limits.h). */
-int thread_pool_new(uint32_t threads, bool pin, struct thread_pool **ret_thread_pool);
+/*
+ * `threads` includes the caller; 0: as many as the process may use cores (cgroup-limits.h).
+ * `rest`: NULL, or what a worker calls before it sleeps.
+ */
+int thread_pool_new(uint32_t threads, bool pin, void (*rest)(void),
+                    struct thread_pool **ret_thread_pool);
 struct thread_pool *thread_pool_free(struct thread_pool *thread_pool);
 
 uint32_t thread_pool_threads(const struct thread_pool *thread_pool);

@@ -161,21 +161,66 @@ static void run(struct model_of_two *m, uint64_t number, const struct rows *of, 
 
 /* ---- tests ---- */
 
-static void outputs_near(struct model_of_two *sides, uint32_t rows)
+/*
+ * Norms add in another order on each side.  So a number of V that lies between two codes of 8 bits
+ * may get one of them here and the other there.  Then one column of one KV head is off, in all rows
+ * that attend to this position, by a step of the codes at most.  Any other fault is in many
+ * columns.
+ */
+#define COLUMNS_OFF 4u
+
+struct columns_off {
+        float step; /* 0: no column may be off */
+        uint32_t at[COLUMNS_OFF], count;
+};
+
+/* V is less than 8. */
+static float step_of(enum kv_type type)
+{
+        return type == KV_INT8 ? 8.f / 127 : type == KV_FP8 ? 0.5f : 0;
+}
+
+static bool may_be_off(struct columns_off *columns, uint32_t column, float off)
+{
+        if (!(off <= columns->step))
+                return false;
+        for (uint32_t i = 0; i < columns->count; i++)
+                if (columns->at[i] == column)
+                        return true;
+        if (columns->count == COLUMNS_OFF)
+                return false;
+        columns->at[columns->count++] = column;
+        return true;
+}
+
+/* Returns the column of K and V that a number of a layer's output is made of. */
+static uint32_t column_of(size_t at, uint32_t dim)
+{
+        const uint32_t head = (uint32_t)(at / dim % HEADS);
+
+        return head / (HEADS / KV_HEADS) * dim + (uint32_t)(at % dim);
+}
+
+static void outputs_near(struct model_of_two *sides, uint32_t rows, enum kv_type type)
 {
         size_t count = (size_t)ROWS * WIDEST;
         float *is = malloc(count * sizeof(*is)), *should = malloc(count * sizeof(*should));
 
         assert_true(is && should);
         for (uint32_t i = 0; i < POOLS * LAYERS; i++) {
+                struct columns_off columns = { .step = step_of(type) };
                 size_t some = (size_t)rows * HEADS * dims[i % POOLS];
 
                 sides[GPU].k->get(sides[GPU].k, is, sides[GPU].out[i], some);
                 sides[REF].k->get(sides[REF].k, should, sides[REF].out[i], some);
-                for (size_t at = 0; at < some; at++) /* V has numbers of about 1 */
-                        if (!(fabsf(is[at] - should[at]) <= 0.01f + fabsf(should[at]) * 0.01f))
+                for (size_t at = 0; at < some; at++) { /* V has numbers of about 1 */
+                        float off = fabsf(is[at] - should[at]);
+
+                        if (!(off <= 0.01f + fabsf(should[at]) * 0.01f) &&
+                            !may_be_off(&columns, column_of(at, dims[i % POOLS]), off))
                                 fail_msg("layer %u, number %zu is %g, not %g", i, at, is[at],
                                          should[at]);
+                }
         }
         free(is);
         free(should);
@@ -202,6 +247,7 @@ static void compare(enum kv_type type, bool deterministic, bool rehearsed)
         const struct step_copy out = { from, PAGES, 0 }, back = { PAGES, to, 0 };
         const struct rows first[] = { { 0, 0, POSITION } }, other[] = { { 1, 0, 30 } };
         const struct rows last[] = { { 1, 30, 3 }, { 2, 16, 2 } };
+        const uint32_t compared[] = { POSITION, 30, 3, 5 }; /* rows of each step */
         float *weights = random_bfloats((size_t)(WIDEST + 1024) * COLUMNS);
         float *x = random_bfloats(ROWS * COLUMNS);
         struct kernels_conf conf = cuda_conf();
@@ -227,7 +273,7 @@ static void compare(enum kv_type type, bool deterministic, bool rehearsed)
                         if (step == 4)
                                 run(&sides[side], step, last, 2, &back, 1, replayed);
                 }
-                outputs_near(sides, step == 1 ? POSITION : step == 2 ? 30 : step == 3 ? 3 : 5);
+                outputs_near(sides, compared[step - 1], type);
         }
         if (type == KV_F16)
                 pages_are_copied(&sides[GPU], from, to);

@@ -70,7 +70,7 @@ static inline void start_chat_model_with(struct daemon_fixture *fixture, const c
         assert_int_equal(ran.status, 0);
         run_result_free(&ran);
         START_DAEMON(fixture, "--model", model, "--tokenizer", vocabulary, "--threads", "1",
-                     "--constraints-kept", "0", "--max-seqs", slots);
+                     "--constraints-kept", "0", "--max-seqs", slots, "--draft", "always");
 }
 
 static inline void start_chat_model(struct daemon_fixture *fixture, const char *chat_template)

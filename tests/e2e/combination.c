@@ -50,11 +50,13 @@ static const char *const stops[][2] = { { NULL }, { "the", NULL }, { "\n", " a" 
 
 void combination_write_model(const char *folder, char path[256])
 {
+        const char *model = getenv("COMBINATION_MODEL");
         FILE *file;
         char *bytes, *at;
         long size;
 
-        snprintf(path, 256, "%s/models/teaspoon-q8_0.gguf", getenv("SOURCES"));
+        snprintf(path, 256, "%s/models/%s", getenv("SOURCES"),
+                 model ? model : "teaspoon-q8_0.gguf");
         file = fopen(path, "r");
         assert(file && !fseek(file, 0, SEEK_END));
         size = ftell(file);

@@ -38,7 +38,7 @@ struct daemon_fixture {
         pid_t pid; /* of its samovard; 0: there is none */
         struct gauges rest;
         bool healthy;   /* nothing has failed since it was started */
-        bool sanitized; /* it runs under a sanitizer: mappings are not compared */
+        bool sanitized; /* it runs under a sanitizer */
 };
 
 int fixture_set_up(void **state);
@@ -115,5 +115,11 @@ void sleep_ms(uint32_t ms);
 /* A random generator; every test program that uses it prints its seed. */
 void random_begin(void);
 uint32_t random_below(uint32_t n);
+
+/*
+ * Random byte tokens of the toy model, neither bos nor eos.  No two of 256 calls begin with the
+ * same token, so no prompt finds the first token of another in a cache.
+ */
+void random_prompt(uint32_t *tokens, size_t count);
 
 #endif

@@ -74,11 +74,15 @@ static void take(struct answer *answer, const struct smv_event *event, uint64_t 
 /* Begins the stream that the question asks for. */
 static int begin(struct smv_client *client, const struct question *question)
 {
-        struct smv_generate options = {
-                SMV_SIZE(smv_generate),         .tokens = question->tokens,
-                .token_count = question->count, .max_tokens = question->max_tokens,
-                .set = SMV_SET_TEMPERATURE,     .ignore_eos = 1
-        };
+        struct smv_generate options = { SMV_SIZE(smv_generate),
+                                        .tokens = question->tokens,
+                                        .token_count = question->count,
+                                        .max_tokens = question->max_tokens,
+                                        .temperature = question->seed ? 1 : 0,
+                                        .seed = question->seed,
+                                        .set = SMV_SET_TEMPERATURE |
+                                               (question->seed ? SMV_SET_SEED : 0),
+                                        .ignore_eos = 1 };
         static uint64_t handle;
         uint32_t stream;
         int r;
@@ -151,6 +155,9 @@ static struct answer ask(struct smv_client *client, const struct question *quest
                 else if (event.kind == SMV_EVENT_TOKENS)
                         take(&answer, &event, start);
         }
+        answer.all_ns = now_ns() - start;
+        answer.decode_ns = event.decode_ns;
+        answer.drafts_right = event.drafts_right;
         answer.reason = event.reason;
         answer.prompt_tokens = event.prompt_tokens;
         answer.cached_tokens = event.cached_tokens;

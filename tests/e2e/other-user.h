@@ -35,6 +35,7 @@ struct question {
         uint32_t group;             /* the group to publish to; 0: everyone */
         enum smv_priority priority; /* of a flood */
         uint32_t count, max_tokens; /* count 0: the process ends */
+        uint64_t seed;              /* of the draws; 0: the likeliest tokens are taken */
         uint32_t tokens[OTHER_USER_PROMPT_MAX];
 };
 
@@ -42,7 +43,9 @@ struct answer {
         int result; /* 0, or the library's errno */
         uint32_t reason, prompt_tokens, cached_tokens, output_tokens;
         uint64_t first_ns; /* from the question to its first token, by the clock of that process */
-        uint64_t prefill_ns; /* as the stream's END reports it */
+        uint64_t all_ns;   /* the same to its END */
+        uint64_t prefill_ns, decode_ns; /* as the stream's END reports them */
+        uint32_t drafts_right;
         uint32_t tokens[OTHER_USER_OUTPUT_MAX];
         char status[6000]; /* the reply to USER_READS_STATUS, as JSON */
 };

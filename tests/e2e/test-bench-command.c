@@ -105,6 +105,39 @@ static void prefixes_are_found_in_the_cache(void **state)
         fixture_stop(fixture);
 }
 
+#define BENCH_LOOPS(fixture, ...)                                                                  \
+        RUN(fixture, NULL, SAMOVAR, "bench", "--input", "20", "--output", "64", "--temp", "0",     \
+            "--concurrency", "1", "--requests", "4", __VA_ARGS__)
+
+/* Without chance the untrained model soon repeats itself. */
+static void guesses_of_the_daemon_are_shown(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct run_result ran;
+
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--draft", "always");
+        ran = BENCH_LOOPS(fixture, "--json");
+        assert_int_equal(ran.status, 0);
+        assert_true(told(&ran, "runs.0.drafts_right") > 0);
+        assert_true(told(&ran, "runs.0.drafted_tokens") >= told(&ran, "runs.0.drafts_right"));
+        assert_about(told(&ran, "runs.0.tokens_per_step"),
+                     256 / (256 - told(&ran, "runs.0.drafts_right")));
+        run_result_free(&ran);
+        ran = BENCH_LOOPS(fixture, "--seed", "3");
+        assert_line(&ran, "drafts ", " tokens a step");
+        run_result_free(&ran);
+        fixture_stop(fixture);
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--draft", "off");
+        ran = BENCH_LOOPS(fixture, "--json");
+        assert_int_equal(ran.status, 0);
+        assert_false(has(&ran, "runs.0.drafted_tokens"));
+        run_result_free(&ran);
+        ran = BENCH_LOOPS(fixture, "--seed", "3");
+        assert_no_line(&ran, "drafts");
+        run_result_free(&ran);
+        fixture_stop(fixture);
+}
+
 /* Without --may-end each answer is as long as asked for. */
 static void an_answer_that_the_model_ends_is_good(void **state)
 {
@@ -436,6 +469,7 @@ int main(void)
                 DAEMON_TEST(counts_of_the_socket_are_exact),
                 DAEMON_TEST(counts_of_a_url_are_exact),
                 DAEMON_TEST(prefixes_are_found_in_the_cache),
+                DAEMON_TEST(guesses_of_the_daemon_are_shown),
                 DAEMON_TEST(an_answer_that_the_model_ends_is_good),
                 DAEMON_TEST(a_trace_is_sent_at_its_times),
                 DAEMON_TEST(a_rate_ends_with_its_time),

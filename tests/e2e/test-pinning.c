@@ -16,12 +16,6 @@
 #define PROMPT 300u
 #define FILLER 200u
 
-static void fill(uint32_t *tokens, uint32_t count)
-{
-        for (uint32_t i = 0; i < count; i++)
-                tokens[i] = random_below(256);
-}
-
 static uint64_t open_tokens(struct raw_client *client, const uint32_t *tokens, size_t count)
 {
         struct reply *reply = raw_client_call(client, "op=s tokens=I", "open", tokens, count);
@@ -73,7 +67,7 @@ static void flood(struct raw_client *client)
         uint32_t tokens[FILLER];
 
         while (raw_client_status(client, "blocks.evicted") < until) {
-                fill(tokens, FILLER);
+                random_prompt(tokens, FILLER);
                 ask(client, tokens, FILLER, 1);
         }
 }
@@ -125,8 +119,8 @@ static void a_prompt_pinned_by_one_process_is_found_by_another(void **state)
         START_DAEMON(fixture, MANY_CONNECTS, "--threads", "1", "--ctx", "512", "--kv-bytes", "1M",
                      "--uid-pinned-percent", "60");
         client = raw_client_greet(fixture);
-        fill(pinned, PROMPT + 5);
-        fill(other, PROMPT);
+        random_prompt(pinned, PROMPT + 5);
+        random_prompt(other, PROMPT);
         handle = open_tokens(client, pinned, PROMPT);
         end = pin(client, handle, 60000);
         assert_int_equal(end.prompt_tokens, PROMPT);
@@ -161,10 +155,10 @@ static void requests_do_not_wait_for_pinned_blocks(void **state)
         client = raw_client_greet(fixture);
         blocks = raw_client_status(client, "blocks.total");
         assert_in_range(16 * blocks, 1, 2000);
-        fill(tokens, (uint32_t)(16 * blocks));
+        random_prompt(tokens, (uint32_t)(16 * blocks));
         pin(client, open_tokens(client, tokens, 16 * blocks), 60000);
         assert_int_equal(raw_client_status(client, "users.0.pinned_blocks"), blocks);
-        fill(tokens, (uint32_t)(16 * blocks));
+        random_prompt(tokens, (uint32_t)(16 * blocks));
         assert_int_equal(ask(client, tokens, 16 * blocks, 1), 0);
         raw_client_close(client);
         fixture_stop(fixture);
@@ -180,7 +174,7 @@ static void a_pin_ends_with_its_time_and_with_its_connection(void **state)
         START_DAEMON(fixture, MANY_CONNECTS, "--threads", "1");
         client = raw_client_greet(fixture);
         witness = raw_client_greet(fixture);
-        fill(tokens, PROMPT);
+        random_prompt(tokens, PROMPT);
         handle = open_tokens(client, tokens, PROMPT);
         began = now_ms();
         pin(client, handle, 200);
@@ -208,7 +202,7 @@ static void refuses_a_pin_over_the_limit_and_states_the_limit(void **state)
 
         START_DAEMON(fixture, MANY_CONNECTS, "--threads", "1", "--ctx", "512", "--kv-bytes", "1M");
         client = raw_client_greet(fixture);
-        fill(tokens, PROMPT);
+        random_prompt(tokens, PROMPT);
         handle = open_tokens(client, tokens, PROMPT);
         reply = raw_client_call(client, "op=s handle=q pin_ms=u", "pin", handle, 1000u);
         assert_int_equal(reply->code, SMV_QUOTA);

@@ -16,13 +16,6 @@
 /* A pool of 128 blocks of 16 KiB. */
 #define SMALL MANY_CONNECTS, "--threads", "1", "--ctx", "2048", "--kv-bytes", "2M"
 
-static void fill(uint32_t *tokens, uint32_t count)
-{
-        /* letters: neither bos nor eos */
-        for (uint32_t i = 0; i < count; i++)
-                tokens[i] = random_below(256);
-}
-
 static uint32_t blocks_of(uint32_t positions)
 {
         return (positions + 15) / 16;
@@ -60,7 +53,7 @@ static void expect_while_it_runs(const struct daemon_fixture *fixture, struct ra
         struct raw_client *client = raw_client_greet_over(fixture, RAW_CLIENT_KICK);
         uint32_t tokens[OTHER_USER_PROMPT_MAX], id;
 
-        fill(tokens, prompt);
+        random_prompt(tokens, prompt);
         id = ask(client, tokens, prompt, most, streams);
         wait_until(witness, "requests.stalled", streams);
         assert_int_equal(raw_client_status(witness, "users.0.blocks"), blocks);
@@ -127,7 +120,7 @@ static void refuses_a_request_over_the_block_quota_and_states_the_limit(void **s
         own = (uint32_t)raw_client_status(client, "blocks.total") / 4;
         assert_in_range(own, 2, OTHER_USER_PROMPT_MAX / 16);
         most = 16 * own - 10 + 1; /* after 10 tokens; the last one is not read */
-        fill(tokens, OTHER_USER_PROMPT_MAX);
+        random_prompt(tokens, OTHER_USER_PROMPT_MAX);
 
         id = ask(client, tokens, 10, most + 1, 1);
         reply = raw_client_await_reply(client, id);
@@ -178,7 +171,7 @@ static void flood(struct raw_client *client, const struct other_user *other_user
         struct question question = { .count = 400, .max_tokens = 1 };
 
         while (raw_client_status(client, "blocks.evicted") < until) {
-                fill(question.tokens, question.count);
+                random_prompt(question.tokens, question.count);
                 ask_as(other_user, &question);
         }
 }
@@ -192,7 +185,7 @@ static uint32_t found_after_a_flood(struct daemon_fixture *fixture)
         struct other_user alice, bob;
         uint32_t found;
 
-        fill(question.tokens, question.count);
+        random_prompt(question.tokens, question.count);
         alice = other_user_start(fixture, ALICE, 0);
         bob = other_user_start(fixture, BOB, 0);
         assert_int_equal(ask_as(&alice, &question), 0);
@@ -258,7 +251,7 @@ static void root_sees_the_cached_blocks_of_disconnected_users(void **state)
 
         START_DAEMON(fixture, SMALL, "--socket-mode", "0666");
         client = raw_client_greet_over(fixture, RAW_CLIENT_SOCKET);
-        fill(question.tokens, question.count);
+        random_prompt(question.tokens, question.count);
         alice = other_user_start(fixture, ALICE, 0);
         ask_as(&alice, &question);
         other_user_stop(&alice);

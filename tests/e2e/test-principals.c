@@ -227,8 +227,7 @@ static void principals_share_nothing_in_the_cache(void **state)
         struct raw_client *alice, *bob, *gateway;
         uint32_t tokens[PREFIX];
 
-        for (uint32_t i = 0; i < PREFIX; i++)
-                tokens[i] = random_below(256);
+        random_prompt(tokens, PREFIX);
         START_QUICK_DAEMON(fixture, GATEWAY);
         alice = greet_as(fixture, "alice");
         bob = greet_as(fixture, "bob");
@@ -265,8 +264,8 @@ static void a_principal_finds_what_is_published_to_all_but_not_to_a_group(void *
         uint32_t tokens[2][PREFIX], id;
         uint64_t handle;
 
-        for (uint32_t i = 0; i < 2 * PREFIX; i++)
-                tokens[i / PREFIX][i % PREFIX] = random_below(256);
+        random_prompt(tokens[0], PREFIX);
+        random_prompt(tokens[1], PREFIX);
         START_QUICK_DAEMON(fixture, GATEWAY, "--publish");
         alice = greet_as(fixture, "alice");
         gateway = raw_client_greet(fixture);

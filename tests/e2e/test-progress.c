@@ -19,8 +19,7 @@ static uint32_t tokens[PROMPT];
 
 static int fill_prompt(void **state)
 {
-        for (uint32_t i = 0; i < PROMPT; i++)
-                tokens[i] = random_below(256);
+        random_prompt(tokens, PROMPT);
         return fixture_set_up(state);
 }
 
@@ -108,8 +107,7 @@ static void leaves_space_for_tokens_in_a_ring_that_nobody_reads(void **state)
         struct raw_client *client;
         struct stream *stream;
 
-        for (size_t i = 0; i < prompt; i++)
-                lengthy[i] = random_below(256);
+        random_prompt(lengthy, prompt);
         START_ENDLESS_DAEMON(fixture, MANY_CONNECTS, "--threads", "1", "--max-seqs", "1",
                              "--step-tokens", "1", "--ring-bytes", "65536");
         client = raw_client_greet_over(fixture, RAW_CLIENT_KICK);

@@ -20,8 +20,7 @@ static uint32_t tokens[2000];
 
 static int fill_prompt(void **state)
 {
-        for (size_t i = 0; i < sizeof(tokens) / sizeof(*tokens); i++)
-                tokens[i] = random_below(256);
+        random_prompt(tokens, sizeof(tokens) / sizeof(*tokens));
         return fixture_set_up(state);
 }
 

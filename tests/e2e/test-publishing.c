@@ -20,12 +20,6 @@
 
 #define OPEN MANY_CONNECTS, "--threads", "1", "--socket-mode", "0666"
 
-static void fill(uint32_t *tokens, uint32_t count)
-{
-        for (uint32_t i = 0; i < count; i++)
-                tokens[i] = random_below(256);
-}
-
 static uint32_t ask(const struct other_user *other_user, const struct question *question)
 {
         struct answer answer;
@@ -40,7 +34,7 @@ static uint32_t ask(const struct other_user *other_user, const struct question *
 /* Asks with an end that no user has asked with before. */
 static uint32_t ask_otherwise(const struct other_user *other_user, struct question *question)
 {
-        fill(question->tokens + PREFIX, OWN);
+        random_prompt(question->tokens + PREFIX, OWN);
         return ask(other_user, question);
 }
 
@@ -77,14 +71,14 @@ static void other_users_find_a_published_prompt_until_it_is_revoked(void **state
 
         assert_int_equal(chmod(fixture->directory, 0711), 0);
         START_DAEMON(fixture, OPEN, "--publish");
-        fill(question.tokens, question.count);
+        random_prompt(question.tokens, question.count);
         alice = other_user_start(fixture, ALICE, 0);
         bob = other_user_start(fixture, BOB, 0);
 
         hers = question;
         assert_int_equal(ask(&alice, &hers), 0);
         assert_int_equal(ask(&bob, &question), 0); /* not yet */
-        fill(question.tokens, question.count);
+        random_prompt(question.tokens, question.count);
         hers = question;
         assert_int_equal(ask(&alice, &hers), 0);
         /* her own blocks are not the public ones */
@@ -111,7 +105,7 @@ static void only_group_members_find_a_prompt_published_to_the_group(void **state
 
         assert_int_equal(chmod(fixture->directory, 0711), 0);
         START_DAEMON(fixture, OPEN, "--publish");
-        fill(question.tokens, question.count);
+        random_prompt(question.tokens, question.count);
         alice = other_user_start(fixture, ALICE, GROUP);
         bob = other_user_start(fixture, BOB, GROUP);
         carol = other_user_start(fixture, CAROL, 0);
@@ -122,7 +116,7 @@ static void only_group_members_find_a_prompt_published_to_the_group(void **state
         /* Alice's own group has no other member. */
         revoke(&alice);
         assert_int_equal(publish(&alice, &question, ALICE), 0);
-        fill(question.tokens, 1);
+        random_prompt(question.tokens, 1);
         assert_int_equal(ask_otherwise(&bob, &question), 0);
         other_user_stop(&alice);
         other_user_stop(&bob);
@@ -140,7 +134,7 @@ static void a_published_prompt_stays_until_its_last_publisher_leaves(void **stat
 
         assert_int_equal(chmod(fixture->directory, 0711), 0);
         START_DAEMON(fixture, OPEN, "--publish");
-        fill(question.tokens, question.count);
+        random_prompt(question.tokens, question.count);
         alice = other_user_start(fixture, ALICE, 0);
         bob = other_user_start(fixture, BOB, 0);
         carol = other_user_start(fixture, CAROL, 0);

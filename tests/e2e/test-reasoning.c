@@ -124,6 +124,42 @@ static void a_limit_of_0_ends_reasoning_at_once(void **state)
         fixture_stop(fixture);
 }
 
+/* Guesses on both sides of the limit: the limit sees each of them, and forgets wrong ones. */
+static void guesses_along_the_limit_change_nothing(void **state)
+{
+        struct daemon_fixture *fixture = *state;
+        struct smv_generate options = make_ask();
+        struct smv_client *client;
+
+        start_chat_model(fixture, THINKING);
+        client = connect_over(fixture, SMV_TRANSPORT_AUTO);
+        options.reasoning_end = "Enough. ";
+        for (uint32_t limit = 1; limit < 20; limit++) {
+                struct told plain, guessed;
+                uint32_t wrong = 3 * limit % 17;
+
+                options.reasoning_max = limit;
+                options.prediction = NULL;
+                plain = ask(client, &options);
+                for (uint32_t i = 0; i < 2; i++) {
+                        char *text = strdup(plain.text);
+
+                        text[wrong] = i ? 'A' : text[wrong]; /* an upper case letter never comes */
+                        options.prediction = text;
+                        guessed = ask(client, &options);
+                        assert_string_equal(guessed.text, plain.text);
+                        assert_int_equal(guessed.end.parts_flags, SMV_PARTS_LIMIT);
+                        assert_true(guessed.end.predictions_right > 20);
+                        assert_true(i || guessed.end.predictions_right == guessed.end.predicted);
+                        free_told(&guessed);
+                        free(text);
+                }
+                free_told(&plain);
+        }
+        smv_close(client);
+        fixture_stop(fixture);
+}
+
 /* Each of several answers is the one that its sample index has alone. */
 static void each_of_several_answers_has_the_limit(void **state)
 {
@@ -302,6 +338,7 @@ int main(void)
         const struct CMUnitTest tests[] = {
                 DAEMON_TEST(reasoning_ends_at_its_limit_over_each_transport),
                 DAEMON_TEST(a_limit_of_0_ends_reasoning_at_once),
+                DAEMON_TEST(guesses_along_the_limit_change_nothing),
                 DAEMON_TEST(each_of_several_answers_has_the_limit),
                 DAEMON_TEST(a_fork_keeps_the_limit_of_its_parent),
                 DAEMON_TEST(a_preempted_stream_keeps_its_limit),

@@ -265,7 +265,8 @@ static void status_has_every_documented_count(void **state)
         static const char names[] =
                 "version protocol pid uid uptime_s stopping stops_in_s steps rows tokens_in "
                 "tokens_out tokens_recomputed tokens_restored trust streams_ended "
-                "numeric_faults wakes text_jobs log_lines_lost descriptors mappings threads "
+                "drafted drafts_right numeric_faults wakes text_jobs log_lines_lost descriptors "
+                "mappings threads "
                 "model.name "
                 "model.vocab model.context blocks.total blocks.free blocks.cached blocks.in_use "
                 "blocks.reserved blocks.evicted blocks.copied blocks.swap_total blocks.swap_used "

@@ -101,7 +101,7 @@ static void steps_are_counted_by_their_rows(void **state)
         struct reply *reply;
         uint64_t ones, many, steps;
 
-        START_QUICK_DAEMON(fixture, "--threads", "1");
+        START_QUICK_DAEMON(fixture, "--threads", "1", "--draft", "off");
         client = raw_client_greet(fixture);
         reply = raw_client_call(client, "op=s", "status");
         steps = reply_uint(reply, "status.step_rows.count");

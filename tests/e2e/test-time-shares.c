@@ -40,8 +40,7 @@ static void flood(const struct other_user *other_user, enum smv_priority priorit
                 .action = USER_FLOODS, .priority = priority, .count = 20, .max_tokens = 1500
         };
 
-        for (uint32_t i = 0; i < question.count; i++)
-                question.tokens[i] = random_below(256);
+        random_prompt(question.tokens, question.count);
         other_user_send(other_user, &question);
 }
 

@@ -11,6 +11,7 @@
 
 #include "tests/e2e/other-user.h"
 #include "tests/e2e/honest-client.h"
+#include "tests/e2e/trials.h"
 
 #define ALICE 65533u
 #define BOB   65531u
@@ -20,13 +21,6 @@
 #define OWN    8u /* tokens of a question after the prefix */
 
 #define OPEN MANY_CONNECTS, "--threads", "1", "--socket-mode", "0666"
-
-static void fill(uint32_t *tokens, uint32_t count)
-{
-        /* letters: neither bos nor eos */
-        for (uint32_t i = 0; i < count; i++)
-                tokens[i] = random_below(256);
-}
 
 /* Other users must get as far as the socket's own directory. */
 static void open_directory(const struct daemon_fixture *fixture)
@@ -186,9 +180,9 @@ static void processes_of_one_user_share_a_common_prefix(void **state)
 
         open_directory(fixture);
         START_QUICK_DAEMON(fixture, OPEN);
-        fill(first.tokens, first.count);
+        random_prompt(first.tokens, first.count);
         second = first;
-        fill(second.tokens + PREFIX, OWN);
+        random_prompt(second.tokens + PREFIX, OWN);
         one = other_user_start(fixture, ALICE, 0);
         other = other_user_start(fixture, ALICE, 0);
 
@@ -214,7 +208,7 @@ static void two_users_with_the_same_prompt_share_no_blocks(void **state)
 
         open_directory(fixture);
         START_QUICK_DAEMON(fixture, OPEN);
-        fill(question.tokens, question.count);
+        random_prompt(question.tokens, question.count);
         alice = other_user_start(fixture, ALICE, 0);
         bob = other_user_start(fixture, BOB, 0);
 
@@ -244,7 +238,7 @@ static void two_users_share_no_blocks_while_both_requests_run(void **state)
 
         open_directory(fixture);
         START_QUICK_DAEMON(fixture, OPEN);
-        fill(question.tokens, question.count);
+        random_prompt(question.tokens, question.count);
         alice = other_user_start(fixture, ALICE, 0);
         bob = other_user_start(fixture, BOB, 0);
 
@@ -321,74 +315,18 @@ static void status_hides_the_charges_of_other_users(void **state)
 
 /* ---- by the clock ---- */
 
-#define TRIALS_MAX 6000u /* of one measurement */
-#define LOOKS      3u
 /* of a prompt: to read it costs ten times what a request costs, and more; */
 #define LENGTH    480u
 #define SANITIZED 240u /* so does half of it where every row is expensive */
-#define WARM_UP   20u
-
-/* What Bob measures in a trial; `asked`: the other user had asked for Bob's prompt before, and not
- * for another one. */
-struct trial {
-        bool asked;
-        double first, prefill, cached;
-};
-
-struct trials {
-        struct trial at[LOOKS * TRIALS_MAX];
-        uint32_t count;
-};
-
-static double *measured_value(struct trial *trial, size_t which)
-{
-        return which == 0 ? &trial->first : which == 1 ? &trial->prefill : &trial->cached;
-}
-
-static size_t sort_key;
-
-static int compare_values(const void *a, const void *b)
-{
-        struct trial x = *(const struct trial *)a, y = *(const struct trial *)b;
-        double left = *measured_value(&x, sort_key), right = *measured_value(&y, sort_key);
-
-        return (left > right) - (left < right);
-}
-
-/*
- * How often a trial of the asked ones has a smaller sign (measured value) than one of the others,
- * where ties count half: 0.5 means that the sign tells nothing.  Only ranks count, so it makes no
- * difference how fast the machine is, or whether it is sometimes slow.
- */
-static double rank_area(struct trials *trials, size_t which)
-{
-        double asked = 0, others = 0, wins = 0;
-
-        sort_key = which;
-        qsort(trials->at, trials->count, sizeof(*trials->at), compare_values);
-        for (uint32_t i = 0, end; i < trials->count; i = end) {
-                double asked_here = 0, others_here = 0;
-
-                for (end = i;
-                     end < trials->count && !compare_values(&trials->at[i], &trials->at[end]);
-                     end++)
-                        *(trials->at[end].asked ? &asked_here : &others_here) += 1;
-                wins += others_here * (asked + asked_here / 2);
-                asked += asked_here;
-                others += others_here;
-        }
-        assert_true(asked > 0 && others > 0);
-        return wins / (asked * others);
-}
 
 static uint32_t length;
 
 /*
- * A user asks for a prompt or, depending on a random bit, for another of the same length; then Bob
- * asks for the first one.  No prompt comes twice, so no trial warms another.  The other prompt has
- * the same tokens, its second half first, so that the same rows of the weights are in the
- * processor's caches. As long as attention had a branch that depended on scores, we found an area
- * of 0.52 to 0.63, depending on the processor.
+ * A user asks for a prompt (`asked`) or, depending on a random bit, for another of the same length.
+ * Then Bob asks for the first one.  No prompt comes twice, so no trial warms another.  The other
+ * prompt has the same tokens, its second half first, so that the same rows of the weights are in
+ * the processor's caches. As long as attention had a branch that depended on scores, we found an
+ * area of 0.52 to 0.63, depending on the processor.
  */
 static struct trial try_once(const struct other_user *first_user, const struct other_user *bob)
 {
@@ -397,7 +335,7 @@ static struct trial try_once(const struct other_user *first_user, const struct o
         struct answer answer;
 
         prompt.count = other.count = length;
-        fill(prompt.tokens, length);
+        random_prompt(prompt.tokens, length);
         for (uint32_t i = 0; i < length; i++)
                 other.tokens[i] = prompt.tokens[(i + length / 2) % length];
         other_user_send(first_user, asked ? &prompt : &other);
@@ -405,75 +343,26 @@ static struct trial try_once(const struct other_user *first_user, const struct o
         other_user_send(bob, &prompt);
         answer = other_user_receive(bob);
         return (struct trial){ .asked = asked,
-                               .first = (double)answer.first_ns,
-                               .prefill = (double)answer.prefill_ns,
-                               .cached = -(double)answer.cached_tokens };
+                               .signs = { (double)answer.first_ns, (double)answer.prefill_ns,
+                                          -(double)answer.cached_tokens } };
 }
 
-/*
- * Measures across users and, for comparison, within one user, in an order that random bits decide.
- * So a disturbance of the machine affects both, and affects prompts that were asked before as much
- * as others.  With 1,000 of each, the area's standard error is 0.013 if there is nothing to find.
- *
- * Returns true if all measurements so far found nothing across users, and this one found the
- * sharing within one user.  The daemon's own numbers nearly always show that sharing.  Bob's own
- * clock shows it if other processes leave the machine idle enough; on an idle machine that is
- * nearly always, too.
- */
-static bool measure(const struct other_user *alice, const struct other_user *twin,
-                    const struct other_user *bob)
-{
-        static const char *const signs[] = { "first token", "prefill_ns", "cached_tokens" };
-        static const double least[] = { 0.65, 0.95, 0.95 };
-        static struct trials across, within;
-        uint32_t trials = scaled(500, TRIALS_MAX), most = across.count + trials;
-        double slack = trials >= 2000 ? 0.05 : 0.10;
-        bool sound = true;
-
-        within.count = 0;
-        while (across.count < most || within.count < trials) {
-                bool across_users =
-                        within.count == trials || (across.count < most && random_below(2));
-                struct trials *to = across_users ? &across : &within;
-
-                to->at[to->count++] = try_once(across_users ? alice : twin, bob);
-        }
-        for (size_t i = 0; i < 3; i++) {
-                double apart = rank_area(&across, i), together = rank_area(&within, i);
-
-                printf("# %u trials, %s: area %.3f across users, %.3f within one\n", most, signs[i],
-                       apart, together);
-                sound &= apart > 0.5 - slack && apart < 0.5 + slack && together >= least[i];
-        }
-        return sound;
-}
-
-/*
- * On a busy machine the clock may find nothing even within one user, and then a measurement says
- * nothing.  Of a thousand measurements across users some find a difference by chance.  So the test
- * measures again: chance shrinks with the number of all trials, and a real difference stays.
- */
 static void response_times_reveal_nothing_about_another_user(void **state)
 {
-        struct other_user alice, twin, bob;
+        static const struct leak leak = {
+                .alice = ALICE,
+                .bob = BOB,
+                .try_once = try_once,
+                .names = { "first token", "prefill_ns", "cached_tokens" },
+                .within_least = { 0.65, 0.95, 0.95 },
+        };
         struct daemon_fixture *fixture = *state;
-        uint32_t looks = 1;
 
         open_directory(fixture);
         random_begin();
         START_QUICK_DAEMON(fixture, OPEN);
         length = fixture->sanitized ? SANITIZED : LENGTH;
-        alice = other_user_start(fixture, ALICE, 0);
-        twin = other_user_start(fixture, BOB, 0);
-        bob = other_user_start(fixture, BOB, 0);
-        for (uint32_t i = 0; i < WARM_UP; i++)
-                try_once(i & 1 ? &alice : &twin, &bob);
-        while (!measure(&alice, &twin, &bob))
-                assert_true(looks++ < LOOKS);
-        other_user_stop(&alice);
-        other_user_stop(&twin);
-        other_user_stop(&bob);
-        await_other_users_gone(fixture);
+        assert_no_leak(fixture, &leak);
         fixture_stop(fixture);
 }
 

@@ -128,6 +128,8 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_range(request, WIRE_F_ROW_TOP, request->row_top);
         check_range(request, WIRE_F_REASONING_MAX, request->reasoning_max);
         check_range(request, WIRE_F_REASONING_END, request->reasoning_end.count);
+        check_range(request, WIRE_F_PREDICTION, request->prediction.count);
+        check_range(request, WIRE_F_DRAFT_TOKENS, request->draft_tokens);
         check_range(request, WIRE_F_STOP, request->stop_count);
         check_range(request, WIRE_F_STOP_TOKENS, request->stop_token_count);
         check_range(request, WIRE_F_STREAM, request->stream);
@@ -154,6 +156,7 @@ static void check_request(const struct wire_request *request, const uint8_t *dat
         check_inside(&request->text, data, count);
         check_inside(&request->constraint, data, count);
         check_inside(&request->reasoning_end, data, count);
+        check_inside(&request->prediction, data, count);
         for (uint32_t i = 0; i < request->stop_count; i++) {
                 check_inside(&request->stop[i], data, count);
                 assert(request->stop[i].count && request->stop[i].count <= SMV_STOP_BYTES_MAX);
@@ -331,6 +334,10 @@ static void put_field(struct wire_writer *writer, const struct wire_request *req
                 return wire_put_uint(writer, request->reasoning_max);
         case WIRE_F_REASONING_END:
                 return put_text(writer, &request->reasoning_end);
+        case WIRE_F_PREDICTION:
+                return put_text(writer, &request->prediction);
+        case WIRE_F_DRAFT_TOKENS:
+                return wire_put_uint(writer, request->draft_tokens);
         case WIRE_F_STOP:
                 wire_put_array(writer, request->stop_count);
                 for (uint32_t i = 0; i < request->stop_count; i++)
@@ -461,6 +468,8 @@ static void check_same(const struct wire_request *a, const struct wire_request *
         assert(a->row_top == b->row_top && a->whole_row == b->whole_row);
         assert(a->reasoning_max == b->reasoning_max);
         assert(same_text(&a->reasoning_end, &b->reasoning_end));
+        assert(same_text(&a->prediction, &b->prediction));
+        assert(a->draft_tokens == b->draft_tokens);
         assert(a->chat.add_generation_prompt == b->chat.add_generation_prompt);
         assert(a->chat.continue_final_message == b->chat.continue_final_message);
         assert(a->stop_count == b->stop_count);

@@ -48,9 +48,18 @@ struct kernels *variants[VARIANTS_MAX];
 uint32_t variant_threads[VARIANTS_MAX];
 uint32_t variant_count;
 
+const char *const isa_names[] = {
+        "c", "amx-emulated", "avx2", "avx512", "avx512bf16", "amx", NULL
+};
+
+uint32_t kind_of(const struct kernels *k)
+{
+        return !strcmp(k->name, "cpu/avx512bf16") ? 1 : !strncmp(k->name, "cpu/amx", 7) ? 2 : 0;
+}
+
 uint32_t variant_kind(uint32_t variant)
 {
-        return !strcmp(variants[variant]->name, "cpu/avx512bf16");
+        return kind_of(variants[variant]);
 }
 
 static struct kernels_conf conf_of(const char *isa, uint32_t threads)
@@ -68,20 +77,20 @@ static struct kernels_conf conf_of(const char *isa, uint32_t threads)
 
 int variants_open(void **state)
 {
-        static const char *const isas[] = { "c", "avx2", "avx512", "avx512bf16" };
         struct kernels_conf conf = conf_of("auto", 1);
 
         (void)state;
         assert_int_equal(kernels_open("ref", &conf, &ref), 0);
-        for (uint32_t i = 0; i < sizeof(isas) / sizeof(isas[0]); i++) {
+        for (uint32_t i = 0; isa_names[i]; i++) {
                 for (uint32_t threads = 1; threads <= 3; threads++) {
                         int r;
 
                         assert_true(variant_count < VARIANTS_MAX);
-                        conf = conf_of(isas[i], threads);
+                        conf = conf_of(isa_names[i], threads);
                         r = kernels_open("cpu", &conf, &variants[variant_count]);
                         if (r == -ENOTSUP) {
-                                print_message("no %s on this machine: not compared\n", isas[i]);
+                                print_message("no %s on this machine: not compared\n",
+                                              isa_names[i]);
                                 break;
                         }
                         assert_int_equal(r, 0);
@@ -411,7 +420,7 @@ void products_off(const struct host *h, const struct host_matrix *w, const float
 
 /* ---- the same model in a backend ---- */
 
-static struct matrix *matrix_load(struct kernels *k, const struct host_matrix *m)
+struct matrix *host_matrix_load(struct kernels *k, const struct host_matrix *m)
 {
         struct matrix *matrix;
 
@@ -444,12 +453,12 @@ void model_open(struct model *m, struct kernels *k, const struct host *h)
         struct kv_shape pool = { 2, s->kv_heads, s->head_dim, PAGES, s->kv, SWAP_PAGES };
 
         *m = (struct model){ .k = k, .host = h };
-        m->qkv = matrix_load(k, &h->qkv);
-        m->o = matrix_load(k, &h->o);
-        m->gate = matrix_load(k, &h->gate);
-        m->down = matrix_load(k, &h->down);
-        m->head = matrix_load(k, &h->head);
-        m->positions = matrix_load(k, &h->positions);
+        m->qkv = host_matrix_load(k, &h->qkv);
+        m->o = host_matrix_load(k, &h->o);
+        m->gate = host_matrix_load(k, &h->gate);
+        m->down = host_matrix_load(k, &h->down);
+        m->head = host_matrix_load(k, &h->head);
+        m->positions = host_matrix_load(k, &h->positions);
         for (uint32_t i = 0; i < VECTORS; i++)
                 m->vectors[i] = floats_load(k, h->vectors[i], vector_count(s, i));
         m->x = floats_load(k, NULL, ROWS_MAX * s->columns);

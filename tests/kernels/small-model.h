@@ -31,7 +31,7 @@
 #define PAGES        32u
 #define SWAP_PAGES   8u /* numbered from PAGES on */
 #define VOCAB_MAX    300u
-#define VARIANTS_MAX 12u
+#define VARIANTS_MAX 18u
 
 void random_seed(void);
 uint32_t random_next(void);
@@ -49,11 +49,16 @@ extern uint32_t variant_count;
 
 /*
  * Whether results are equal bit by bit.  Where a processor has the instruction for products of
- * bfloats, such a product has other bits than elsewhere.  All other results have the same bits in
- * all variants. Kinds are 0 and 1; variants of one kind have the same bits.
+ * bfloats (kind 1), or tiles (kind 2), such a product has other bits than elsewhere (kind 0).  All
+ * other results have the same bits in all variants.  Variants of one kind have the same bits, and
+ * the first variant is of kind 0.
  */
-#define VARIANT_KINDS 2u
+#define VARIANT_KINDS 3u
+uint32_t kind_of(const struct kernels *k);
 uint32_t variant_kind(uint32_t variant);
+
+/* Those of the cpu backend, upwards; this machine may not have all. The last one is NULL. */
+extern const char *const isa_names[];
 
 int variants_open(void **state);
 int variants_close(void **state);
@@ -147,6 +152,8 @@ void products(const struct host *h, const struct host_matrix *w, const float *x,
  */
 void products_off(const struct host *h, const struct host_matrix *w, const float *x, bool norm,
                   const float *bias, double *ret_off);
+
+struct matrix *host_matrix_load(struct kernels *k, const struct host_matrix *m);
 
 /* The model in a backend. */
 struct model {

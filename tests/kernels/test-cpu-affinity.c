@@ -176,7 +176,7 @@ static void a_thread_pool_with_one_thread_per_core_is_pinned(void **state)
         if (affinity.cores < 2)
                 skip_because("two cores are needed");
         assert_int_equal(sched_getaffinity(0, sizeof(before), &before), 0);
-        assert_int_equal(thread_pool_new(affinity.cores, true, &thread_pool), 0);
+        assert_int_equal(thread_pool_new(affinity.cores, true, NULL, &thread_pool), 0);
         thread_pool_adopt_caller(thread_pool);
         thread_pool_run(thread_pool, nothing_work, NULL, 1000);
         while (count_pinned() < affinity.cores) /* some may not have begun */
@@ -198,7 +198,7 @@ static void thread_pools_of_other_sizes_are_not_pinned(void **state)
                 uint32_t threads = pin ? affinity.cores + 1 : affinity.cores;
                 struct thread_pool *thread_pool;
 
-                assert_int_equal(thread_pool_new(threads, pin, &thread_pool), 0);
+                assert_int_equal(thread_pool_new(threads, pin, NULL, &thread_pool), 0);
                 thread_pool_adopt_caller(thread_pool);
                 thread_pool_run(thread_pool, nothing_work, NULL, 1000);
                 usleep(20000);

@@ -7,7 +7,8 @@
  * With u = 2^-24:
  *
  *      F32, F16    a column is one rounding of the sum so far: u of that
- *      BF16        the same; a product of two bfloats is exact
+ *      BF16        the same; a product of two bfloats is exact.  By tiles each 32 columns are two
+ *                  such sums, which are added, and then their sum is added to those so far
  *      F8_E4M3     the same for each 128 columns; times their scale, on the sum of those so far: u
  *                  of that
  *      blocks      32 columns are an integer, below 2^24 and so exact, times the scale of the
@@ -19,12 +20,11 @@
  * Each rounding also costs half of the smallest float, multiplied by the factor that follows
  * it, if there is one.  F8_E4M3 is summed as 2^-8 of its value.
  */
-#include "tests/kernels/small-model.h"
+#include "tests/kernels/panels-rig.h"
 
 #include <float.h>
 
 #include "kernels/blocks.h"
-#include "kernels/cpu/isa.h"
 
 #define TOKENS  67u
 #define UNIT    0x1p-24
@@ -34,88 +34,11 @@
 #define GUARD   64u
 #define COLUMNS 768u
 
-#define COUNT(array) (sizeof(array) / sizeof(*(array)))
-
-static const struct isa *isas[VARIANTS_MAX];
-static uint32_t isa_count;
-
-static int isas_find(void **state)
-{
-        static const struct isa *const all[] = {
-                &isa_portable,
-#if defined(__x86_64__)
-                &isa_avx2,
-                &isa_avx512,
-                &isa_avx512bf16,
-#endif
-        };
-
-        variants_open(state);
-        for (uint32_t variant = 0; variant < variant_count; variant++)
-                for (size_t i = 0; i < COUNT(all) && variant_threads[variant] == 1; i++)
-                        if (!strcmp(variants[variant]->name, all[i]->name))
-                                isas[isa_count++] = all[i];
-        assert_true(isa_count && isas[0] == &isa_portable);
-        return 0;
-}
-
-/* It handles bfloats in its own way, and treats subnormal numbers as 0. */
-static bool is_own_kind(const struct isa *isa, enum row_type type)
-{
-        return type == ROW_BF16 && !strcmp(isa->name, "cpu/avx512bf16");
-}
-
 /* Of a row of bfloats, which lies as the instruction set likes it. */
 static float bfloat_of(const struct isa *isa, const void *act, uint32_t i)
 {
         return is_own_kind(isa, ROW_BF16) ? bfloat_to_float(((const uint16_t *)act)[i])
                                           : ((const float *)act)[i];
-}
-
-/* ---- a panel ---- */
-
-struct panel {
-        enum row_type type;
-        uint32_t columns;
-        size_t row_bytes, bytes;
-        uint8_t *file, *panel;
-};
-
-static void panel_fill(struct panel *p)
-{
-        memset(p->panel, 0, p->bytes);
-        panel_put(p->type, p->panel, 0, PANEL, p->columns, p->file);
-}
-
-/* Numbers of a model's size; some halves have no exponent. */
-static void panel_make(struct panel *p, enum row_type type, uint32_t columns)
-{
-        const enum row_type types[8] = { [7] = type };
-        struct shape shape = {
-                .columns = columns,
-                .heads = 1,
-                .kv_heads = 1,
-                .head_dim = 1,
-                .ff = 1,
-                .vocab = PANEL, /* the head is what is taken of it */
-                .types = types,
-        };
-        struct host h;
-
-        host_make(&h, &shape);
-        *p = (struct panel){ type, columns, row_bytes(type, columns), panel_bytes(type, columns) };
-        p->file = malloc(PANEL * p->row_bytes);
-        p->panel = aligned_alloc(64, p->bytes);
-        assert_true(p->file && p->panel);
-        memcpy(p->file, h.head.file[0], PANEL * p->row_bytes);
-        host_free(&h);
-        panel_fill(p);
-}
-
-static void panel_free(struct panel *p)
-{
-        free(p->file);
-        free(p->panel);
 }
 
 /* ---- rows of x ---- */
@@ -126,7 +49,7 @@ struct acts {
         uint8_t *bytes;
 };
 
-static void acts_make(struct acts *a, const struct isa *isa, const struct panel *p, const float *x)
+static void acts_fill(struct acts *a, const struct isa *isa, const struct panel *p, const float *x)
 {
         a->kind = act_kind_of(p->type);
         a->stride = act_stride(a->kind, p->columns);
@@ -141,12 +64,20 @@ static void acts_make(struct acts *a, const struct isa *isa, const struct panel 
         }
 }
 
+static const struct act_sums *sums_of(const void *act, uint32_t columns)
+{
+        return (const struct act_sums *)((const uint8_t *)act + act_sums_at(columns));
+}
+
 static const void *act_of(const struct acts *a, uint32_t token)
 {
         return a->bytes + token * a->stride;
 }
 
-/* Out of their order and at another distance: `tokens` of them from `from` on. */
+/*
+ * Out of their order and at another distance: `tokens` of them from `from` on.  At another distance
+ * one row of x prefetches, too.
+ */
 static void product_of(const struct isa *isa, const struct panel *p, const struct acts *a,
                        uint32_t from, uint32_t tokens, size_t more, float *out)
 {
@@ -159,7 +90,18 @@ static void product_of(const struct isa *isa, const struct panel *p, const struc
         memset(sums, 0xa5, numbers * sizeof(*sums) + GUARD);
         for (uint32_t t = 0; t < tokens; t++)
                 memcpy(apart + t * stride, act_of(a, from + t), a->stride);
-        isa->product(p->type, sums, p->panel, p->columns, apart, stride, tokens);
+        isa->product(
+                &(struct piece){
+                        .type = p->type,
+                        .columns = p->columns,
+                        .panels = p->panel,
+                        .panel_count = 1,
+                        .acts = apart,
+                        .act_stride = stride,
+                        .rows = tokens,
+                        .lone_ahead = more ? 2048 : 0,
+                },
+                sums);
         for (uint32_t i = 0; i < GUARD; i++)
                 assert_int_equal(((uint8_t *)(sums + numbers))[i], 0xa5);
         memcpy(out, sums, numbers * sizeof(*sums));
@@ -201,6 +143,29 @@ static struct sum numbers_product(const struct isa *isa, const struct panel *p, 
         return s;
 }
 
+/* Of each 32 columns the even ones and the odd ones are summed apart. */
+static struct sum tiles_product(const struct isa *isa, const struct panel *p, uint32_t row,
+                                const void *act)
+{
+        struct sum s = { 0 };
+        float w[COLUMNS];
+
+        row_to_floats(p->type, p->file + row * p->row_bytes, p->columns, w);
+        for (uint32_t at = 0; at < p->columns; at += 32) {
+                struct sum halves[2] = { { 0 }, { 0 } }, both;
+
+                for (uint32_t k = at; k < at + 32 && k < p->columns; k++) {
+                        double x = bfloat_of(isa, act, k), number = w[k];
+
+                        sum_add(&halves[k % 2], number * x, NORMAL * (1 + fabs(x) + fabs(number)));
+                }
+                both = halves[0];
+                sum_add(&both, halves[1].sum, halves[1].off + NORMAL);
+                sum_add(&s, both.sum, both.off + NORMAL);
+        }
+        return s;
+}
+
 static struct sum e4m3_product(const struct panel *p, uint32_t row, const void *act)
 {
         const struct block_format *f = block_format(ROW_F8_E4M3);
@@ -224,7 +189,8 @@ static struct sum blocks_product(const struct panel *p, uint32_t row, const void
 {
         const struct block_format *f = block_format(p->type);
         const uint8_t *from = p->file + row * p->row_bytes;
-        const struct act_block *a = act;
+        const int8_t *bytes = act;
+        const struct act_sums *a = sums_of(act, p->columns);
         struct sum s = { 0 };
         struct block b;
 
@@ -239,8 +205,8 @@ static struct sum blocks_product(const struct panel *p, uint32_t row, const void
                         int code = f->table ? f->table[b.codes[k]] : b.codes[k] - f->zero;
 
                         dot += (double)block_run_scale(f, b.scales[k / f->run]) *
-                               (code * a->bytes[i]);
-                        less += b.mins[k / f->run] * a->bytes[i];
+                               (code * bytes[at + i]);
+                        less += b.mins[k / f->run] * bytes[at + i];
                 }
                 term = (double)b.scale * dot * a->scale;
                 off = UNIT * fabs(term) * (f->has_e4m3_scales ? 2 : 1);
@@ -259,6 +225,8 @@ static struct sum product_should(const struct isa *isa, const struct panel *p, u
 {
         if (p->type == ROW_F8_E4M3)
                 return e4m3_product(p, row, act);
+        if (p->type == ROW_BF16 && has_tiles(isa))
+                return tiles_product(isa, p, row, act);
         return block_format(p->type) ? blocks_product(p, row, act)
                                      : numbers_product(isa, p, row, act);
 }
@@ -289,7 +257,7 @@ static const uint32_t columns_of[] = { 1, 2, 3, 31, 32, 33, 64, 96, 100, 255, 25
  * Rows of various magnitudes.  They include subnormal numbers, and no number is too large to be
  * summed.
  */
-static float *rows_make(uint32_t columns)
+static float *mixed_rows_make(uint32_t columns)
 {
         static const float sizes[] = { 1,         1,        1,        0x1p-130f, 0x1p-148f,
                                        0x1p-101f, 0x1p-99f, 0x1p-60f, 0x1p60f,   0x1p100f };
@@ -331,12 +299,14 @@ static void any_call_gives_the_same(const struct isa *isa, const struct panel *p
 
 static void panel_check(const struct panel *p)
 {
-        float *x = rows_make(p->columns), first[TOKENS * PANEL], out[TOKENS * PANEL];
+        float *x = mixed_rows_make(p->columns), first[TOKENS * PANEL], out[TOKENS * PANEL];
+        float tiles[TOKENS * PANEL];
+        bool has_any_tiles = false;
 
         for (uint32_t i = 0; i < isa_count; i++) {
                 struct acts a;
 
-                acts_make(&a, isas[i], p, x);
+                acts_fill(&a, isas[i], p, x);
                 for (uint32_t t = 0; t < TOKENS; t++)
                         product_of(isas[i], p, &a, t, 1, 0, out + t * PANEL);
                 products_near(isas[i], p, &a, out);
@@ -346,6 +316,13 @@ static void panel_check(const struct panel *p)
                 if (!is_own_kind(isas[i], p->type) && memcmp(out, first, sizeof(out)))
                         fail_msg("%s, %s, %u columns: other bits than %s has", isas[i]->name,
                                  row_type_name(p->type), p->columns, isas[0]->name);
+                if (has_tiles(isas[i]) && has_any_tiles && memcmp(out, tiles, sizeof(out)))
+                        fail_msg("%s, %s, %u columns: other bits than emulated tiles have",
+                                 isas[i]->name, row_type_name(p->type), p->columns);
+                if (has_tiles(isas[i])) {
+                        memcpy(tiles, out, sizeof(tiles));
+                        has_any_tiles = true;
+                }
                 free(a.bytes);
         }
         free(x);
@@ -420,7 +397,7 @@ static void the_largest_codes_times_the_largest_bytes_do_not_overflow(void **sta
                 for (uint32_t i = 0; i < isa_count; i++) {
                         struct acts a;
 
-                        acts_make(&a, isas[i], &p, x);
+                        acts_fill(&a, isas[i], &p, x);
                         product_of(isas[i], &p, &a, 0, TOKENS, 0, out);
                         products_near(isas[i], &p, &a, out);
                         free(a.bytes);
@@ -439,7 +416,7 @@ static void infect(const struct isa *isa, const struct panel *p, float *x, const
         struct acts a;
 
         *at = with;
-        acts_make(&a, isa, p, x);
+        acts_fill(&a, isa, p, x);
         product_of(isa, p, &a, 0, TOKENS, 0, out);
         *at = was;
         free(a.bytes);
@@ -505,7 +482,7 @@ static void a_value_that_is_not_finite_affects_only_its_own_row(void **state)
 
                 if (row_bytes(type, count)) {
                         panel_make(&p, type, count);
-                        acts_make(&a, isa, &p, x);
+                        acts_fill(&a, isa, &p, x);
                         product_of(isa, &p, &a, 0, TOKENS, 0, healthy);
                         for (uint32_t i = 0; i < 8 * COUNT(bad); i++)
                                 infect(isa, &p, x, healthy, bad[i % COUNT(bad)]);
@@ -519,16 +496,16 @@ static void a_value_that_is_not_finite_affects_only_its_own_row(void **state)
 
 /* ---- act() ---- */
 
-static void block_is_as_defined(const struct act_block *a, const float *x)
+static void block_is_as_defined(const int8_t *bytes, const struct act_sums *a, const float *x)
 {
         int sum = 0, second = 0, largest = 0;
         float most = 0;
 
         for (uint32_t i = 0; i < ACT_BLOCK; i++) {
                 most = fmaxf(most, fabsf(x[i]));
-                sum += a->bytes[i];
-                second += i < 16 ? 0 : a->bytes[i];
-                largest = abs(a->bytes[i]) > largest ? abs(a->bytes[i]) : largest;
+                sum += bytes[i];
+                second += i < 16 ? 0 : bytes[i];
+                largest = abs(bytes[i]) > largest ? abs(bytes[i]) : largest;
         }
         assert_int_equal(a->minus_sum, -sum);
         assert_int_equal(a->minus_sum_halves[0], second - sum);
@@ -541,7 +518,7 @@ static void block_is_as_defined(const struct act_block *a, const float *x)
         assert_int_equal(largest, 127);
         assert_true(a->scale == most / 127);
         for (uint32_t i = 0; i < ACT_BLOCK; i++) {
-                double apart = fabs(x[i] - (double)a->bytes[i] * a->scale);
+                double apart = fabs(x[i] - (double)bytes[i] * a->scale);
 
                 /*
                  * Half a unit, plus as much as the rounding of 127 / most and of its product
@@ -579,8 +556,9 @@ static float *blocks_make(uint32_t columns)
 static void activations_become_bytes_scale_and_sums_as_defined(void **state)
 {
         enum { BLOCKS = 600, WIDE = BLOCKS * ACT_BLOCK };
-        size_t bytes = BLOCKS * sizeof(struct act_block);
-        struct act_block *first = malloc(bytes), *is = malloc(bytes);
+        size_t bytes = act_stride(ACT_BYTES, WIDE);
+        int8_t *first = malloc(bytes), *is = malloc(bytes);
+        const struct act_sums *sums = sums_of(is, WIDE);
         float *x;
 
         (void)state;
@@ -591,7 +569,8 @@ static void activations_become_bytes_scale_and_sums_as_defined(void **state)
                         memset(is, 0x7f, bytes);
                         isas[i]->act_quantise(ACT_BYTES, is, x, WIDE);
                         for (uint32_t b = 0; b < BLOCKS; b++)
-                                block_is_as_defined(&is[b], x + b * ACT_BLOCK);
+                                block_is_as_defined(is + b * ACT_BLOCK, &sums[b],
+                                                    x + b * ACT_BLOCK);
                         if (i == 0)
                                 memcpy(first, is, bytes);
                         assert_memory_equal(is, first, bytes);
@@ -609,16 +588,17 @@ static void the_scale_of_an_activation_block_with_nan_or_infinity_is_not_finite(
         for (uint32_t round = 0; round < 100 * isa_count; round++) {
                 float *x = random_floats(3 * ACT_BLOCK);
                 uint32_t at = ACT_BLOCK + random_below(ACT_BLOCK);
-                struct act_block a[3];
+                int8_t a[3 * (ACT_BLOCK + sizeof(struct act_sums))] __attribute__((aligned(64)));
+                const struct act_sums *sums = sums_of(a, 3 * ACT_BLOCK);
 
                 x[at] = INFINITY;
                 isas[round % isa_count]->act_quantise(ACT_BYTES, a, x, 3 * ACT_BLOCK);
-                assert_true(isinf(a[1].scale));
+                assert_true(isinf(sums[1].scale));
                 x[ACT_BLOCK + random_below(ACT_BLOCK)] = NAN;
                 isas[round % isa_count]->act_quantise(ACT_BYTES, a, x, 3 * ACT_BLOCK);
-                assert_true(isnan(a[1].scale));
-                block_is_as_defined(&a[0], x);
-                block_is_as_defined(&a[2], x + 2 * ACT_BLOCK);
+                assert_true(isnan(sums[1].scale));
+                block_is_as_defined(a, &sums[0], x);
+                block_is_as_defined(a + 2 * ACT_BLOCK, &sums[2], x + 2 * ACT_BLOCK);
                 free(x);
         }
 }

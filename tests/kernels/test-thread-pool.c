@@ -46,7 +46,7 @@ static void each_item_is_done_once_and_its_writes_are_visible(void **state)
                 struct thread_pool *thread_pool;
                 uint32_t expected[ITEMS] = { 0 };
 
-                assert_int_equal(thread_pool_new(threads, false, &thread_pool), 0);
+                assert_int_equal(thread_pool_new(threads, false, NULL, &thread_pool), 0);
                 assert_int_equal(thread_pool_threads(thread_pool), threads);
                 for (uint32_t round = 0; round < 2000; round++) {
                         uint32_t items = round * 7919 % (round % 3 ? 9 : ITEMS);
@@ -86,7 +86,7 @@ static void wakes_sleeping_worker_threads(void **state)
         struct thread_pool *thread_pool;
 
         (void)state;
-        assert_int_equal(thread_pool_new(3, false, &thread_pool), 0);
+        assert_int_equal(thread_pool_new(3, false, NULL, &thread_pool), 0);
         for (uint32_t round = 0; round < 10; round++) {
                 struct meeting m = { 0 };
 
@@ -106,7 +106,7 @@ static void a_thread_pool_can_be_freed_at_any_moment(void **state)
         for (uint32_t i = 0; i < 200; i++) {
                 struct thread_pool *thread_pool;
 
-                assert_int_equal(thread_pool_new(4, false, &thread_pool), 0);
+                assert_int_equal(thread_pool_new(4, false, NULL, &thread_pool), 0);
                 if (i % 4 > 0)
                         thread_pool_run(thread_pool, count_work, &job, i % 50);
                 if (i % 40 == 3)
@@ -131,7 +131,7 @@ static void an_idle_thread_pool_uses_no_cpu_time(void **state)
         uint64_t before;
 
         (void)state;
-        assert_int_equal(thread_pool_new(4, false, &thread_pool), 0);
+        assert_int_equal(thread_pool_new(4, false, NULL, &thread_pool), 0);
         thread_pool_run(thread_pool, count_work, &job, ITEMS);
         before = cpu_ns();
         nap(300);
@@ -169,7 +169,7 @@ static void worker_threads_have_names_and_block_signals(void **state)
         DIR *dir;
 
         (void)state;
-        assert_int_equal(thread_pool_new(4, false, &thread_pool), 0);
+        assert_int_equal(thread_pool_new(4, false, NULL, &thread_pool), 0);
         dir = opendir("/proc/self/task");
         assert_non_null(dir);
         while ((entry = readdir(dir)))
@@ -185,11 +185,11 @@ static void uses_one_thread_for_each_core_by_default(void **state)
         struct thread_pool *thread_pool;
 
         (void)state;
-        assert_int_equal(thread_pool_new(0, false, &thread_pool), 0);
+        assert_int_equal(thread_pool_new(0, false, NULL, &thread_pool), 0);
         assert_in_range(thread_pool_threads(thread_pool), 1,
                         (uintmax_t)sysconf(_SC_NPROCESSORS_CONF));
         thread_pool_free(thread_pool);
-        assert_int_equal(thread_pool_new(100000, false, &thread_pool), -EINVAL);
+        assert_int_equal(thread_pool_new(100000, false, NULL, &thread_pool), -EINVAL);
 }
 
 int main(void)

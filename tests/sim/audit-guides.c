@@ -26,20 +26,24 @@ static uint64_t due_ns(const struct sim *sim, const struct sim_request *request)
         return sim->masks_hurry ? sim->now_ns : request->mask_due_ns;
 }
 
+void audit_tell_mask(struct sim *sim, struct sim_request *request)
+{
+        request->unready = false;
+        if (!request->admitted)
+                request->idle_ns = sim->now_ns; /* until now it did not wait for others */
+        sim->masks_in_vain += request->decided;
+        sim_note(sim, &(struct sched_event){ .kind = SCHED_READY, .request = &request->core });
+        sim_must(sim, !request->decided || request->core.state == REQUEST_ENDING,
+                 "the end of %s is decided, a mask comes, and it is %s", request->name,
+                 request_state_name(request->core.state));
+}
+
 void audit_tell_masks(struct sim *sim)
 {
         each_request(sim, r)
         {
-                if (!r->unready || due_ns(sim, r) > sim->now_ns)
-                        continue;
-                r->unready = false;
-                if (!r->admitted)
-                        r->idle_ns = sim->now_ns; /* until now it did not wait for others */
-                sim->masks_in_vain += r->decided;
-                sim_note(sim, &(struct sched_event){ .kind = SCHED_READY, .request = &r->core });
-                sim_must(sim, !r->decided || r->core.state == REQUEST_ENDING,
-                         "the end of %s is decided, a mask comes, and it is %s", r->name,
-                         request_state_name(r->core.state));
+                if (r->unready && due_ns(sim, r) <= sim->now_ns)
+                        audit_tell_mask(sim, r);
         }
 }
 
@@ -55,8 +59,7 @@ uint64_t audit_next_mask_ns(const struct sim *sim)
         return next;
 }
 
-/* Its rows that want a result, and have none yet; those of this plan are not among them. */
-static uint32_t count_pending(const struct sim *sim, const struct sim_request *request)
+uint32_t audit_pending(const struct sim *sim, const struct sim_request *request)
 {
         uint32_t count = 0;
 
@@ -70,7 +73,9 @@ static uint32_t count_pending(const struct sim *sim, const struct sim_request *r
 bool audit_is_left_alone(const struct sim *sim, const struct sim_request *request)
 {
         return request->unready || request->held ||
-               ((request->alone || request->guided) && count_pending(sim, request));
+               ((request->alone || request->guided || request->core.drafts) &&
+                audit_pending(sim, request)) ||
+               audit_has_run(sim, request);
 }
 
 static uint32_t count_wanted(const struct sim *sim, const struct sim_request *request)
@@ -85,14 +90,16 @@ static uint32_t count_wanted(const struct sim *sim, const struct sim_request *re
 
 static void audit_one(struct sim *sim, struct sim_request *request)
 {
-        uint32_t pending = count_pending(sim, request);
+        uint32_t pending = audit_pending(sim, request);
 
         sim_must(sim, !request->unready || !count_wanted(sim, request),
                  "%s is to make a token, and its mask is not there", request->name);
-        sim_must(sim, pending + count_wanted(sim, request) <= 1,
+        sim_must(sim,
+                 pending ? !count_wanted(sim, request)
+                         : count_wanted(sim, request) <= 1 + request->drafted,
                  "%s is to make a token, and does not know the last one", request->name);
-        sim_must(sim, !request->unready || !pending, "%s has a row in flight, and its mask is open",
-                 request->name);
+        sim_must(sim, !request->unready || !pending || request->drafts,
+                 "%s has a row in flight, and its mask is open", request->name);
         if (!request->admitted || request->decided || audit_reads(request))
                 return;
         sim->left_unready += request->unready;

@@ -9,7 +9,7 @@ static bool wanted(const struct sim_request *request) /* a token of it is in thi
         return request->planned > request->planned_before && request->planned >= request->known;
 }
 
-/* The rest of a channel's space after this plan. */
+/* The rest of a channel's space after this plan, and what rows of drafts took of it last. */
 static uint64_t room_after(struct sim *sim, uint32_t channel)
 {
         uint64_t charged = audit_charged(sim, channel), told = sim->channels[channel].told;
@@ -19,11 +19,12 @@ static uint64_t room_after(struct sim *sim, uint32_t channel)
                 if (r->channel == channel && wanted(r))
                         charged += r->core.record_bytes_max;
         }
+        charged += audit_draft_bytes(sim, channel);
         sim_must(sim, charged <= told, "channel %u is overcommitted", channel);
         sim_must(sim, sched_pending_bytes(sim->sched, channel) == charged,
                  "%llu bytes of channel %u are reserved, it says %llu", (unsigned long long)charged,
                  channel, (unsigned long long)sched_pending_bytes(sim->sched, channel));
-        return told - charged;
+        return told - charged + audit_draft_bytes(sim, channel);
 }
 
 /*
@@ -95,21 +96,30 @@ bool audit_seemed_short(const struct sim *sim, const struct sim_request *request
                2 * (request->planned - request->planned_before) <= sim->conf.rows;
 }
 
+/* Nothing is left for a prompt that is not read on; then drafts have nothing at all. */
+static bool is_out_of_rows(const struct sim *sim)
+{
+        if (audit_draft_rows(sim))
+                return false;
+        return sim->plan.row_count + audit_rows_for_moves(sim) >= sim->conf.rows || is_paced(sim);
+}
+
 /* Why has it no row, or not all that it could have?  There must be a reason. */
 static enum omission audit_omission(struct sim *sim, const struct sim_request *request,
                                     uint64_t space)
 {
         bool no_room = space < request->core.record_bytes_max;
-        bool no_budget = sim->plan.row_count + audit_rows_for_moves(sim) >= sim->conf.rows ||
-                         is_paced(sim) || audit_seemed_short(sim, request);
+        bool no_budget = is_out_of_rows(sim) || audit_seemed_short(sim, request);
 
         if (!audit_reads(request)) {
                 if (request->planned > request->planned_before)
                         return RAN;
                 if (request->planned == sim_positions(request))
                         return OUT_OF_WORK;
-                if (audit_is_left_alone(sim, request))
-                        return LEFT_ALONE;
+                if (audit_is_left_alone(sim, request)) /* stalled, and then drafts were allowed */
+                        return request->core.drafts && request->was_stalled && request->core.stalled
+                                       ? EITHER
+                                       : LEFT_ALONE;
                 if (request->lacks_block)
                         return no_room ? EITHER : OUT_OF_BLOCKS;
                 sim_must(sim, no_room, "%s could decode, and is left out", request->name);

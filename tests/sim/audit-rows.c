@@ -53,6 +53,9 @@ static void audit_beginning(struct sim *sim, struct sim_request *owner, const st
         sim_must(sim, blocks_for(owner->found) <= owner->block_count,
                  "%u positions of %s were found, in %u blocks", owner->found, owner->name,
                  owner->block_count);
+        sim_must(sim, owner->preemptions || owner->found <= owner->unsaid_from,
+                 "%u positions of %s were found, and %u of them were ever said", owner->found,
+                 owner->name, owner->unsaid_from);
         sim->found_rows += owner->found;
         if (!owner->preemptions)
                 audit_divergence(sim, owner);
@@ -86,7 +89,11 @@ void audit_rows(struct sim *sim)
 {
         const struct plan *plan = &sim->plan;
 
-        each_request(sim, r) r->planned_before = r->planned;
+        each_request(sim, r)
+        {
+                r->planned_before = r->planned;
+                r->drafted = 0;
+        }
         for (uint32_t i = 0; i < plan->row_count; i++) {
                 const struct plan_row *row = &plan->rows[i];
                 struct sim_request *owner = sim_of(sim, row->sequence->request);
@@ -100,6 +107,10 @@ void audit_rows(struct sim *sim)
                          "a row of %s, which is to give way", owner->name);
                 if (!owner->moved)
                         audit_beginning(sim, owner, row);
+                if (audit_is_drafted(owner, first)) {
+                        audit_draft_row(sim, row, owner);
+                        continue;
+                }
                 sim_must(sim, first == (owner->planned == owner->planned_before),
                          "the rows of %s are not neighbours", owner->name);
                 sim_must(sim, row->position == owner->planned, "%s at %u, but it stands at %u",

@@ -167,7 +167,7 @@ static bool walk_admit(const struct walk *before, struct sim_request *next, stru
         return walk_on(&walk, ret_walk);
 }
 
-#define GROUP_MOST 6u /* stalled that long, of which every choice is tried */
+#define GROUP_MOST 10u /* stalled that long, of which every choice is tried; 8 have been seen */
 
 /*
  * The possible choices among requests that gave way.  They are taken in their order, as many as

@@ -201,6 +201,10 @@ static void audit_out(struct sim *sim, const struct block_move *move)
         for (uint32_t i = 0; i < BLOCK_POSITIONS; i++)
                 sim_must(sim, cells[i], "block %u moves out, and %u of it is not computed",
                          move->from, i);
+        sim_must(sim,
+                 cells[BLOCK_POSITIONS - 1] ==
+                         line_of(sim, move->from)[sim->contents[move->from].index],
+                 "block %u moves out, and is not the text of its request", move->from);
         sim_must(sim, sim->block_invalid[move->from] == SIM_NEVER,
                  "block %u is invalid, and moves out", move->from);
         sim_must(sim, has_page(sim, move->from), "block %u moves out, and nobody gets its place",

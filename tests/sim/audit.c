@@ -20,6 +20,7 @@
  *                      audit-left-out: requests without rows
  *      audit-guides    requests that wait for a token or a mask of their own
  *      audit-held      requests whose tokens come from outside
+ *      audit-drafts    rows of tokens that were guessed
  */
 #include "tests/sim/sim.h"
 
@@ -393,6 +394,7 @@ static void audit_counts(struct sim *sim)
         audit_blocks(sim, &counts);
         audit_swap(sim, &counts);
         audit_windows(sim, &counts);
+        audit_drafts(sim, &counts);
         audit_users(sim, &counts);
         audit_waits(sim, &counts);
         sim_must(sim, counts.waiting == waiting, "%u wait, it says %u", waiting, counts.waiting);

@@ -67,6 +67,7 @@ void sim_open(struct sim *sim, const struct sched_conf *conf, uint64_t seed, boo
         sim->block_domain = sim_need(places, sizeof(uint64_t));
         memset(sim->block_domain, 0xff, places * sizeof(uint64_t)); /* SIM_NO_DOMAIN */
         sim->queue_domain = sim_need(conf->blocks, sizeof(uint64_t));
+        sim->was_cached = sim_need(conf->blocks, sizeof(bool));
         sim->block_refs = sim_need(conf->blocks, sizeof(uint32_t));
         sim->user_refs = sim_need(conf->blocks, sizeof(uint32_t));
         sim->users = sim_need(conf->blocks + conf->requests_max, sizeof(struct sched_user));
@@ -95,6 +96,7 @@ void sim_open_small(struct sim *sim, const struct sched_conf *conf)
                 .rows = or_else(conf->rows, 16),
                 .context = 256,
                 .depth = or_else(conf->depth, 1),
+                .drafts = conf->drafts,
                 .requests_max = or_else(conf->requests_max, 8),
                 .channels = 2,
                 .stall_timeout_ns = conf->stall_timeout_ns ? conf->stall_timeout_ns : 50 * SIM_MS,
@@ -168,6 +170,7 @@ void sim_free(struct sim *sim)
         free(sim->contents);
         free(sim->lines);
         free(sim->block_domain);
+        free(sim->was_cached);
         free(sim->queue_domain);
         free(sim->block_refs);
         free(sim->user_refs);
@@ -251,154 +254,6 @@ static void tell_rooms(struct sim *sim)
         }
 }
 
-/* The token that a row reads: it was sent along, or it lies on the device. */
-static uint32_t token_of(struct sim *sim, const struct plan_row *row)
-{
-        if (row->from_row == PLAN_TOKEN)
-                return row->token;
-        for (uint32_t i = 0; i < sim->flight_count; i++)
-                if (sim->flights[i].number == row->from_plan)
-                        return sim->flights[i].rows[row->from_row].result;
-        sim_fault(sim, __FILE__, __LINE__, "from_plan", "names a plan that is not in flight");
-}
-
-static uint64_t *window_cell(struct sim *sim, uint32_t slot, uint32_t position)
-{
-        uint32_t page =
-                sim->window_tables[(size_t)slot * sim->table_blocks + position / BLOCK_POSITIONS];
-
-        sim_must(sim, page < sim->conf.prefix.window_pages,
-                 "the row of slot %u sees %u in its window, and there is no page", slot, position);
-        return &sim->window_cells[page * BLOCK_POSITIONS + position % BLOCK_POSITIONS];
-}
-
-/* It sees itself and the positions before it in its window, and none that are before these. */
-static void run_windows(struct sim *sim, const struct plan_row *row, uint64_t own)
-{
-        const struct sim_request *owner = sim_of(sim, row->sequence->request);
-        uint32_t window = sim->conf.prefix.window;
-        uint32_t at = row->position >= window ? row->position + 1 - window : 0;
-
-        if (row->write)
-                *window_cell(sim, row->slot, row->position) = own;
-        for (; at <= row->position; at++)
-                sim_must(sim, *window_cell(sim, row->slot, at) == owner->chain[at],
-                         "the row of %s at %u reads in its window at %u what is not its own",
-                         owner->name, row->position, at);
-}
-
-/* Every row reads all positions before its own, as attention does. */
-static void run_row(struct sim *sim, const struct plan_row *row, struct sim_row *ret_row)
-{
-        struct sim_request *owner = sim_of(sim, row->sequence->request);
-        const block_t *table = sim->tables + (size_t)row->slot * sim->table_blocks;
-        uint64_t *cell, before = 0;
-
-        for (uint32_t at = 0; at <= row->position; at++) {
-                cell = &sim->cells[table[at / BLOCK_POSITIONS] * BLOCK_POSITIONS +
-                                   at % BLOCK_POSITIONS];
-                if (at == row->position)
-                        break;
-                sim_must(sim, *cell == owner->chain[at],
-                         "the row of %s at %u reads at %u what is not its own", owner->name,
-                         row->position, at);
-                before = *cell;
-        }
-        if (row->write)
-                *cell = sim_cell_of(before, token_of(sim, row), row->position);
-        sim_must(sim, *cell == owner->chain[row->position],
-                 "%s at %u is not what it would be alone", owner->name, row->position);
-        if (sim->conf.prefix.window)
-                run_windows(sim, row, *cell);
-        *ret_row = (struct sim_row){ .owner = owner,
-                                     .position = row->position,
-                                     .decode = row->position >= owner->known,
-                                     .pending = row->want == PLAN_LOGITS,
-                                     .result = sim_token_after(*cell),
-                                     .fetched = owner->fetched };
-        owner->fetched = 0;
-}
-
-static uint64_t step_takes(const struct sim *sim)
-{
-        uint64_t ns = sim->step_ns + sim->plan.row_count * sim->row_ns + sim->lag_ns +
-                      sim->plan.move_count * sim->conf.swap_copy_ns;
-
-        for (uint32_t i = 0; i < sim->plan.row_count; i++) {
-                const struct plan_row *row = &sim->plan.rows[i];
-
-                if (row->position < row->sequence->request->prompt_count)
-                        ns += row->position * sim->far_ns / 1024;
-                else
-                        ns += row->position * sim->decode_far_ns / 1024;
-        }
-        return ns;
-}
-
-/*
- * A block that is written from its beginning is empty before, with its window page; a copy fills
- * them.  The moves of the plan were carried out when they were audited.
- */
-static void change_pages(struct sim *sim)
-{
-        const struct plan *plan = &sim->plan;
-
-        for (uint32_t i = 0; i < plan->page_count; i++) {
-                const struct plan_page *page = &plan->pages[i];
-
-                sim->tables[page->slot * sim->table_blocks + page->index] = page->block;
-                sim->window_tables[page->slot * sim->table_blocks + page->index] = page->window;
-                if (audit_page_is_found(sim, page))
-                        continue;
-                memset(&sim->cells[page->block * BLOCK_POSITIONS], 0,
-                       BLOCK_POSITIONS * sizeof(*sim->cells));
-                if (sim->conf.prefix.window)
-                        memset(&sim->window_cells[page->window * BLOCK_POSITIONS], 0,
-                               BLOCK_POSITIONS * sizeof(*sim->window_cells));
-        }
-}
-
-static void copy_blocks(struct sim *sim, struct sim_flight *flight)
-{
-        const struct plan *plan = &sim->plan;
-
-        for (uint32_t i = 0; i < plan->copy_count; i++) {
-                const struct plan_copy *copy = &plan->copies[i];
-
-                memcpy(&sim->cells[copy->to * BLOCK_POSITIONS],
-                       &sim->cells[copy->from * BLOCK_POSITIONS],
-                       BLOCK_POSITIONS * sizeof(*sim->cells));
-                flight->sources[i] = copy->from;
-                if (sim->conf.prefix.window)
-                        memcpy(&sim->window_cells[copy->window_to * BLOCK_POSITIONS],
-                               &sim->window_cells[copy->window_from * BLOCK_POSITIONS],
-                               BLOCK_POSITIONS * sizeof(*sim->window_cells));
-        }
-}
-
-static void launch(struct sim *sim)
-{
-        const struct plan *plan = &sim->plan;
-        struct sim_flight *flight = &sim->flights[sim->flight_count];
-        uint64_t begin = sim->now_ns;
-
-        change_pages(sim);
-        copy_blocks(sim, flight);
-        for (uint32_t i = 0; i < plan->row_count; i++) {
-                run_row(sim, &plan->rows[i], &flight->rows[i]);
-                flight->rows[i].owner->in_flight++;
-        }
-        if (sim->flight_count && sim->flights[sim->flight_count - 1].done_ns > begin)
-                begin = sim->flights[sim->flight_count - 1].done_ns;
-        flight->number = plan->number;
-        flight->made_ns = sim->now_ns;
-        flight->row_count = plan->row_count;
-        flight->copy_count = plan->copy_count;
-        sim->took_ns = step_takes(sim);
-        flight->done_ns = begin + sim->took_ns;
-        sim->flight_count++;
-}
-
 /*
  * The core must not use it any longer, so its memory is overwritten to expose later uses.  Only its
  * mask and its token may still come before.
@@ -433,7 +288,9 @@ void sim_step(struct sim *sim)
         audit_tell_tokens(sim);
         tell_rooms(sim);
         audit_tell_masks(sim);
+        sim_draft_all(sim);
         audit_before(sim);
+        audit_drafts_before(sim);
         allocs = alloc_count;
         sched_next(sim->sched, sim->now_ns, &sim->plan);
         sim_must(sim, alloc_count == allocs, "a plan allocates");
@@ -447,7 +304,7 @@ void sim_step(struct sim *sim)
         for (uint32_t i = 0; i < sim->plan.retired_count; i++)
                 forget(sim, sim_of(sim, sim->plan.retired[i]));
         if (sim->plan.row_count)
-                launch(sim);
+                sim_launch(sim);
 }
 
 /* Whether the engine checks any request's reader for space; preempted requests are among them. */
@@ -488,9 +345,10 @@ static bool comes_later(struct sim *sim, const struct sim_request *owner,
 
 /*
  * One token: its record goes into the ring, for which there must be space; then the scheduler
- * gets the result.
+ * gets the result.  Returns whether it was told: results of a request that is over may be missing.
  */
-static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row)
+static bool tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row,
+                        enum sched_verdict *ret_verdict)
 {
         struct sim_row *result = &flight->rows[row];
         struct sim_request *owner = result->owner;
@@ -501,7 +359,7 @@ static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row
         result->pending = false;
         if (decided && sim->ragged) {
                 if (sim_below(sim, 2))
-                        return;
+                        return false;
                 verdict = (enum sched_verdict)sim_below(
                         sim, (owner->outside ? SCHED_LATER : SCHED_STUCK) + 1);
         } else if (comes_later(sim, owner, verdict)) {
@@ -511,6 +369,12 @@ static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row
         }
         if (!decided && !sched_has_no_token(verdict))
                 sim_write(sim, owner, (uint32_t)owner->core.record_bytes_max);
+        *ret_verdict = verdict;
+        if (!decided && result->drafted) {
+                owner->planned++;
+                sim->confirmed++;
+                sim->runs_cut += verdict != SCHED_CONTINUE;
+        }
         sim_note(sim, &(struct sched_event){ .kind = SCHED_RESULT,
                                              .plan = flight->number,
                                              .row = row,
@@ -520,6 +384,7 @@ static void tell_result(struct sim *sim, struct sim_flight *flight, uint32_t row
                 audit_hold(sim, owner, result->result);
         else
                 audit_result(sim, owner, result->result, verdict);
+        return true;
 }
 
 void sim_collect(struct sim *sim)
@@ -528,9 +393,15 @@ void sim_collect(struct sim *sim)
 
         assert_true(sim->flight_count > 0);
         for (uint32_t i = 0; i < flight->row_count; i++) {
+                enum sched_verdict verdict = SCHED_CONTINUE;
+                uint32_t channel = flight->rows[i].owner->channel;
+                bool told;
+
                 if (!flight->rows[i].pending)
                         continue;
-                tell_result(sim, flight, i);
+                told = tell_result(sim, flight, i, &verdict);
+                sim_end_run(sim, flight, i, told, verdict);
+                audit_pending_bytes(sim, channel);
                 if (sim->between)
                         sim->between(sim);
         }

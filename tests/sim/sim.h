@@ -61,6 +61,11 @@ struct sim_ask {
         bool outside;         /* alone, and its tokens come from outside ... */
         uint64_t token_ns;    /* ... this time after their rows; SIM_NEVER: none comes */
         uint32_t asked_bytes; /* of record_bytes: what is written when a row has run */
+        bool drafts;          /* its tokens are guessed ... */
+        uint32_t guesses;     /* ... before each plan, so many at most; 0: the test does that */
+        /* its first `token_count` tokens are these, whatever its text is */
+        const uint32_t *tokens;
+        uint32_t token_count;
 };
 
 struct sim_request {
@@ -74,6 +79,8 @@ struct sim_request {
         enum sched_verdict verdict;
         bool alone, guided, outside;
         uint64_t mask_ns, token_ns;
+        bool drafts; /* its tokens are guessed, so many at once */
+        uint32_t guesses;
         uint32_t *truth; /* its tokens, if nothing ends it early */
         uint64_t *chain; /* the KV of every position */
 
@@ -150,6 +157,18 @@ struct sim_request {
         bool unready;
         uint64_t mask_due_ns;
 
+        /*
+         * Drafts: the guess for the next plan; the last one, and the position of its first token;
+         * and the rows of this plan that are for it.
+         */
+        uint32_t guess_count, last_guess_count, guess_at, guess[SCHED_DRAFT_MAX];
+        uint32_t drafted;
+        /* The KV of the rows of its last run, from this position on. */
+        uint32_t run_from;
+        uint64_t run_chain[SCHED_DRAFT_MAX];
+        /* When it came, its tokens from this position on were new, so they are not found. */
+        uint32_t unsaid_from;
+
         /* Its last row has run, and its token was not told yet; it comes at this time. */
         bool held;
         uint64_t token_due_ns;
@@ -197,6 +216,8 @@ struct sim_row {
         bool decode;  /* ... of a token that it made; else it reads */
         bool pending; /* its result has not been told */
         uint32_t result;
+        bool drafted; /* of a draft, whose token is this */
+        uint32_t guess;
         uint32_t fetched; /* blocks that came from the swap, since the rows before */
 };
 
@@ -326,6 +347,15 @@ struct sim {
          */
         uint64_t left_held, held_skipped, tokens_in_vain, answers, answers_without_slot;
 
+        /*
+         * Runs; their rows of drafts, those that came true, and those that were not to be told;
+         * blocks that were taken for them; and runs that a verdict or a cancel ended.
+         */
+        uint64_t runs, drafted, confirmed, rejected, draft_pages, runs_cut;
+        bool public_texts;  /* some were published, so blocks may leave the index */
+        bool *was_cached;   /* blocks that were cached before this plan */
+        uint64_t evictions; /* ... and those that had been evicted */
+
         bool shares;          /* some requests begin alike: blocks may be found */
         uint64_t *beginnings; /* a set of users and first tokens, SIM_BEGINNINGS bits */
         uint64_t *said;       /* ... and of users and whole texts, up to each position */
@@ -361,6 +391,22 @@ void sim_speed(struct sim *sim, uint32_t channel, uint64_t bytes_per_ms);
  */
 bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint32_t at,
                   uint32_t token);
+
+/* drafts.c: guesses so many tokens, the first ones of them right, and notes them as a draft. */
+void sim_draft(struct sim *sim, struct sim_request *request, uint32_t count, uint32_t right);
+/* Whether the contract allows to note a draft for this request. */
+bool sim_may_draft(const struct sim *sim, const struct sim_request *request);
+/* Notes the drafts of all requests whose tokens are guessed. */
+void sim_draft_all(struct sim *sim);
+/*
+ * Does the result of the next row of its run come after this one?  Then it needs no mask that is
+ * not there.  If not, no results of the rest come.
+ */
+void sim_end_run(struct sim *sim, struct sim_flight *flight, uint32_t row, bool told,
+                 enum sched_verdict verdict);
+
+/* device.c: carries out a plan, and computes its rows. */
+void sim_launch(struct sim *sim);
 
 /* Tells spaces, asks for a plan, audits it and launches it. */
 void sim_step(struct sim *sim);
@@ -482,6 +528,8 @@ bool audit_page_is_found(const struct sim *sim, const struct plan_page *page);
 /*
  * audit-guides.c: requests that are alone, and those whose masks are not there.
  */
+/* Its mask is there, and is told. */
+void audit_tell_mask(struct sim *sim, struct sim_request *request);
 /* It waits for its next mask from now on. */
 void audit_await_mask(struct sim *sim, struct sim_request *request);
 /* Tells the masks that are there by now, also of requests that are ending. */
@@ -489,6 +537,8 @@ void audit_tell_masks(struct sim *sim);
 uint64_t audit_next_mask_ns(const struct sim *sim); /* SIM_NEVER: none is due */
 /* It has no row of a decode in this plan, as a token or a mask before it is not there. */
 bool audit_is_left_alone(const struct sim *sim, const struct sim_request *request);
+/* Its rows that want a result, and have none yet; those of this plan are not among them. */
+uint32_t audit_pending(const struct sim *sim, const struct sim_request *request);
 void audit_guides(struct sim *sim);
 
 /*
@@ -504,6 +554,21 @@ uint64_t audit_next_token_ns(const struct sim *sim); /* SIM_NEVER: none is due *
 /* Bytes of a channel that are reserved for held requests. */
 uint64_t audit_held_bytes(const struct sim *sim, uint32_t channel);
 void audit_held(struct sim *sim);
+
+/*
+ * audit-drafts.c: rows of drafts.
+ */
+void audit_drafts_before(struct sim *sim);
+/* Is it of a draft: behind the row of a decode? */
+bool audit_is_drafted(const struct sim_request *owner, bool first);
+void audit_draft_row(struct sim *sim, const struct plan_row *row, struct sim_request *owner);
+void audit_drafts(struct sim *sim, const struct sched_counts *counts);
+uint32_t audit_draft_rows(const struct sim *sim); /* of this plan */
+/* Bytes of a channel that are reserved for rows of drafts in this plan. */
+uint64_t audit_draft_bytes(const struct sim *sim, uint32_t channel);
+bool audit_has_run(const struct sim *sim, const struct sim_request *request); /* in flight */
+/* The bytes that are reserved of a channel are those of the books, at any time. */
+void audit_pending_bytes(struct sim *sim, uint32_t channel);
 
 /* audit-service.c: the time that users are charged for. */
 void audit_submit(struct sim *sim, struct sim_request *request); /* not alive yet */

@@ -49,6 +49,8 @@ static void foretell(struct sim_request *request, const struct sim_ask *ask, uin
 
                 request->truth[at] =
                         at < prompt ? (uint32_t)sim_mix(text + at) % 50000 : sim_token_after(cell);
+                if (at < ask->token_count)
+                        request->truth[at] = ask->tokens[at];
                 cell = sim_cell_of(cell, request->truth[at], at);
                 request->chain[at] = cell;
         }
@@ -76,10 +78,9 @@ static bool was_said_in(const struct sim *sim, uint64_t domain, uint64_t cell)
         return sim->said[bit / 64] >> bit % 64 & 1;
 }
 
-bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint32_t at,
-                  uint32_t token)
+/* ... to this request: a text up to a position with this KV. */
+static bool was_said_to(const struct sim *sim, const struct sim_request *request, uint64_t cell)
 {
-        uint64_t cell = sim_cell_of(request->chain[at - 1], token, at);
         bool said = was_said_in(sim, sim_domain(request), cell);
 
         if (!request->core.sees_public || request->core.publish)
@@ -87,6 +88,31 @@ bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint
         for (uint32_t i = 0; i < request->core.group_count; i++)
                 said |= was_said_in(sim, PREFIX_GROUP(request->core.groups[i]), cell);
         return said || was_said_in(sim, PREFIX_EVERYONE, cell);
+}
+
+bool sim_was_said(const struct sim *sim, const struct sim_request *request, uint32_t at,
+                  uint32_t token)
+{
+        return was_said_to(sim, request, sim_cell_of(request->chain[at - 1], token, at));
+}
+
+/*
+ * Up to where others have said the text of a request before; and a new request says some of what
+ * others wait to say.
+ */
+static void find_unsaid(struct sim *sim, struct sim_request *request)
+{
+        uint32_t total = request->core.prompt_count + request->core.max_tokens;
+        uint32_t *from = &request->unsaid_from;
+
+        for (*from = 0; *from < total && was_said_to(sim, request, request->chain[*from]);)
+                ++*from;
+        each_request(sim, r)
+        {
+                while (r->unsaid_from < r->core.prompt_count && r->unsaid_from < total &&
+                       r->chain[r->unsaid_from] == request->chain[r->unsaid_from])
+                        r->unsaid_from++;
+        }
 }
 
 /*
@@ -129,6 +155,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                           .end_bytes_max = 100,
                           .alone = ask->alone,
                           .awaits = ask->guided,
+                          .drafts = ask->drafts,
                           /* Masks and tokens come from clients. */
                           .asking = (struct asking *)(void *)request,
                           .state = REQUEST_WAITING,
@@ -141,6 +168,8 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
                 .mask_ns = ask->mask_ns,
                 .outside = ask->outside,
                 .token_ns = ask->token_ns,
+                .drafts = ask->drafts,
+                .guesses = ask->guesses,
                 .truth = request->truth,
                 .chain = request->chain,
                 .blocks = request->blocks,
@@ -161,6 +190,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
         snprintf(request->name, sizeof(request->name), "%s", ask->name);
         foretell(request, ask, sim_random(sim));
 
+        find_unsaid(sim, request);
         say_all(sim, request);
         sim->shares |= !is_new_beginning(sim, ask->uid, request->truth[0]) || ask->publish;
 
@@ -172,6 +202,7 @@ struct sim_request *sim_submit(struct sim *sim, const struct sim_ask *ask)
         sim_must(sim, !sched_fits(&sim->conf, ask->prompt, ask->most), "%s does not fit",
                  request->name);
         audit_submit(sim, request);
+        sim->public_texts |= ask->publish > 0;
         if (ask->publish)
                 audit_publish(sim, request);
         request->alive = true;

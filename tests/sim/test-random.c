@@ -26,6 +26,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -58,6 +59,9 @@ static struct moods {
         uint64_t mask_ns;   /* ... which come after this time, mostly */
         uint32_t outside;   /* of 100 requests, those whose tokens come from outside ... */
         uint64_t token_ns;  /* ... this time after their rows, mostly */
+        uint32_t drafts;    /* of 100 requests, those whose tokens are guessed ... */
+        uint32_t guesses;   /* ... so many at once, at most */
+        uint32_t forks;     /* of 100 requests, those that go on from another one */
         bool split;         /* plans are asked for between the results of another */
         enum lengths lengths;
         uint32_t length; /* SAME_LENGTH: of all answers */
@@ -207,6 +211,39 @@ static void let_choose(struct sim *sim, struct sim_ask *ask)
                 ask->asked_bytes = sim_below(sim, ask->record_bytes + 1);
 }
 
+static void guess(struct sim *sim, struct sim_ask *ask)
+{
+        if (!moods.drafts || !ask->most || sim_below(sim, 100) >= moods.drafts)
+                return;
+        ask->drafts = true;
+        ask->guesses = moods.guesses;
+}
+
+/* It begins with the text of another request so far, and may go on with what was guessed there. */
+static void fork_one(struct sim *sim, struct sim_ask *ask)
+{
+        const struct sim_request *parent = &sim->requests[sim_below(sim, sim->conf.requests_max)];
+        static uint32_t tokens[1024];
+        uint32_t count;
+
+        if (!moods.forks || sim_below(sim, 100) >= moods.forks || !parent->alive ||
+            parent->core.publish || parent->uid != ask->uid)
+                return;
+        count = parent->core.sequence.token_count;
+        if (parent->last_guess_count && sim_below(sim, 2))
+                count = parent->guess_at;
+        memcpy(tokens, parent->truth, count * sizeof(*tokens));
+        if (parent->last_guess_count && count == parent->guess_at) {
+                memcpy(tokens + count, parent->guess, parent->last_guess_count * sizeof(*tokens));
+                count += parent->last_guess_count;
+        }
+        if (count + 1 + ask->most > sim->conf.context)
+                return;
+        ask->tokens = tokens;
+        ask->token_count = count;
+        ask->prompt = count + sim_below(sim, 2);
+}
+
 /* The last request that came; NULL: it does not fit, or there is no place. */
 static struct sim_request *submit(struct sim *sim, uint64_t uid, enum request_priority priority)
 {
@@ -235,6 +272,8 @@ static struct sim_request *submit(struct sim *sim, uint64_t uid, enum request_pr
         stretch(sim, &ask);
         restrain(sim, &ask);
         let_choose(sim, &ask);
+        guess(sim, &ask);
+        fork_one(sim, &ask);
         ask.sees_public = moods.publishes && uid % 3;
         ask.group = uid % 2 ? GROUP : 0;
         total = ask.prompt + ask.most;
@@ -452,6 +491,21 @@ static void add_tokens(uint64_t seed)
 /* Windows are drawn; or there are none; or there are some, with a page for each block. */
 static enum windows_mode { DRAWN_WINDOWS, NO_WINDOWS, ALL_WINDOWS } windows_mode;
 
+/* In half of the worlds tokens are guessed; in some of these, no row is for that, or all are. */
+static void add_drafts(struct sched_conf *conf, uint64_t seed)
+{
+        const uint32_t drafts[] = { 0, 1, 3, 8, 20, 100, 1000, 1000 };
+
+        moods.drafts = seed / 2 % 2 || windows_mode != DRAWN_WINDOWS ? 0 : 1 + seed / 4 % 150;
+        moods.guesses = 1 + seed / 1000 % SCHED_DRAFT_MAX;
+        moods.forks = moods.drafts ? seed / 20000 % 40 : 0;
+        conf->drafts = moods.drafts ? drafts[seed / 1000000 % 8] : 0;
+        if (moods.drafts && seed / 10000000 % 2)
+                conf->rows += seed / 20000000 % 60;
+        if (moods.drafts && seed / 2000000000 % 3 == 0) /* in most others no block is free */
+                conf->blocks += 200;
+}
+
 /* A third of the worlds have layers with a window, and no swap; some have hardly enough pages. */
 static void add_windows(struct sched_conf *conf)
 {
@@ -562,6 +616,7 @@ static void open_world(uint64_t seed, uint32_t depth, bool trace)
         limit_reserved(&conf);
         add_masks();
         add_tokens(seed);
+        add_drafts(&conf, seed);
         add_windows(&conf);
         sim_close(&dice);
 
@@ -794,7 +849,8 @@ struct sum {
                 held_back, limited, beyond, swapped_out, swapped_in, swap_dropped, restored,
                 made_restored, windows_passed, windows_unseen, window_evictions, left_unready,
                 left_alone, skipped, masks_in_vain, left_held, held_skipped, tokens_in_vain,
-                answers, answers_without_slot;
+                answers, answers_without_slot, runs, drafted, confirmed, rejected, draft_pages,
+                runs_cut;
         uint64_t steps, ends[SMV_END_ERROR + 1], grounds[SIM_GROUND_N];
 };
 
@@ -837,6 +893,12 @@ static void add_up(struct sum *sum, const struct sim *sim)
         sum->tokens_in_vain += sim->tokens_in_vain;
         sum->answers += sim->answers;
         sum->answers_without_slot += sim->answers_without_slot;
+        sum->runs += sim->runs;
+        sum->drafted += sim->drafted;
+        sum->confirmed += sim->confirmed;
+        sum->rejected += sim->rejected;
+        sum->draft_pages += sim->draft_pages;
+        sum->runs_cut += sim->runs_cut;
         for (int reason = 0; reason <= SMV_END_ERROR; reason++)
                 sum->ends[reason] += sim->end_counts[reason];
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
@@ -886,6 +948,11 @@ static void tell(const struct sum *sum, uint32_t depth, double seconds)
                       " times; skipped in the queue: %" PRIu64 " times\n",
                       sum->answers, sum->answers_without_slot, sum->tokens_in_vain, sum->left_held,
                       sum->held_skipped);
+        print_message("        runs: %" PRIu64 ", with %" PRIu64 " rows of drafts: %" PRIu64
+                      " came true, %" PRIu64 " were passed over; ended in a run: %" PRIu64
+                      "; blocks for drafts: %" PRIu64 "\n",
+                      sum->runs, sum->drafted, sum->confirmed, sum->rejected, sum->runs_cut,
+                      sum->draft_pages);
         for (int ground = 0; ground < SIM_GROUND_N; ground++)
                 print_message("        asked for a slot: %" PRIu64 " %s\n", sum->grounds[ground],
                               ground_names[ground]);
@@ -933,6 +1000,7 @@ static void lives(uint32_t depth)
                     sum.left_held && sum.held_skipped && sum.unanswered);
         assert_true(sum.grown && sum.blocks_lost && sum.held_back && sum.limited && sum.beyond);
         assert_true(depth == 1 || sum.lacked); /* for a request with rows in flight */
+        assert_true(sum.runs && sum.confirmed && sum.rejected && sum.runs_cut && sum.draft_pages);
         assert_true(seeds < 300 || sum.parts); /* it takes many */
         for (int reason = SMV_END_EOS; reason <= SMV_END_ERROR; reason++)
                 assert_true(sum.ends[reason] > 0); /* else these worlds are too small to tell */

@@ -2,7 +2,8 @@
  * Requests whose prompts are scored, in random lives of the real scheduler: preempted, stalled,
  * cancelled, with prompts that begin alike, beside requests that are not scored.  A host of its own
  * plays the engine.  It knows what each row must want, and how many bytes each record may take.
- * The tokens of some requests come from outside, some steps after their rows.
+ * The tokens of some requests come from outside, some steps after their rows; those of others are
+ * guessed.
  *
  *      SMV_SCORING_SEEDS=n   lives, from SMV_SCORING_FIRST=n or 1
  */
@@ -39,6 +40,8 @@ struct asked {
         uint32_t end_at;          /* of its tokens, this one ends it; 0: none */
         uint8_t scores[CONTEXT];  /* of each position, how often it was scored */
         uint32_t scored, planned; /* positions, from the front */
+        bool drafts;              /* its tokens are guessed; the guess for the next plan: */
+        uint32_t draft_count, draft[SCHED_DRAFT_MAX];
 };
 
 struct flown {
@@ -56,7 +59,7 @@ static struct host {
         uint32_t flight_count;
         uint64_t capacity[CHANNELS], used[CHANNELS];
         uint64_t now_ns, random;
-        uint64_t scores, preempted, stalled, ended, invalid, answers;
+        uint64_t scores, preempted, stalled, ended, invalid, answers, drafted, confirmed;
 } host;
 
 static uint32_t below(uint32_t n)
@@ -85,6 +88,7 @@ static void begin(uint64_t seed)
                 .rows = ROWS,
                 .context = CONTEXT,
                 .depth = 1 + below(DEPTH),
+                .drafts = below(2) * below(20),
                 .requests_max = REQUESTS,
                 .channels = CHANNELS,
                 .stall_timeout_ns = 1000000 * STEP_NS,
@@ -119,7 +123,8 @@ static void submit(void)
         *asked = (struct asked){ .alive = true,
                                  .channel = below(CHANNELS),
                                  .end_at = most ? below(2) * (1 + below(most)) : 0,
-                                 .outside = most && !below(4) };
+                                 .outside = most && !below(4),
+                                 .drafts = below(2) };
         asked->core = (struct request){ .number = number,
                                         .uid = below(USERS),
                                         .priority = (enum request_priority)below(3),
@@ -127,6 +132,7 @@ static void submit(void)
                                         .max_tokens = most,
                                         .prompt_logprobs = is_scored,
                                         .alone = asked->outside,
+                                        .drafts = asked->drafts,
                                         .record_bytes_max = most ? RECORD : 0,
                                         .score_bytes_max = is_scored ? SCORE : 0,
                                         .state = REQUEST_WAITING };
@@ -177,10 +183,30 @@ static void check_row(struct asked *asked, const struct plan_row *row, bool firs
         asked->planned++;
 }
 
+/* Is it of a draft: behind a row of the same request that gives a token? */
+static bool is_drafted(const struct plan_row *row, const struct plan_row *rows)
+{
+        return row > rows && row[-1].sequence == row->sequence && row[-1].want == PLAN_LOGITS;
+}
+
+/* Its position counts only when its token is confirmed. */
+static void check_drafted(struct asked *asked, const struct plan_row *row)
+{
+        uint32_t number = row->position - asked->planned;
+
+        assert_true(asked->alive && !asked->decided && !asked->held);
+        assert_true(number < asked->draft_count);
+        assert_int_equal(row->position, row[-1].position + 1);
+        assert_int_equal(row->want, PLAN_LOGITS);
+        assert_int_equal(row->from_row, PLAN_TOKEN);
+        assert_int_equal(row->token, asked->draft[number]);
+        host.drafted++;
+}
+
 static void launch(void)
 {
         struct flown *flight = &host.flights[host.flight_count++];
-        uint32_t wants = 0;
+        uint32_t wants = 0, drafted = 0;
 
         flight->number = host.plan.number;
         flight->count = host.plan.row_count;
@@ -188,11 +214,16 @@ static void launch(void)
         for (uint32_t i = 0; i < flight->count; i++) {
                 const struct plan_row *row = &flight->rows[i];
 
+                if (is_drafted(row, flight->rows)) {
+                        check_drafted(asked_of(row->sequence->request), row);
+                        drafted++;
+                        continue;
+                }
                 check_row(asked_of(row->sequence->request), row,
                           !i || row[-1].sequence != row->sequence);
                 wants += row->want != PLAN_NOTHING;
         }
-        assert_true(wants <= SLOTS);
+        assert_true(wants <= SLOTS && drafted <= host.conf.drafts);
 }
 
 static void take_ends(void)
@@ -250,19 +281,28 @@ static enum sched_verdict judge(const struct asked *asked)
         return asked->end_at && made + 1 == asked->end_at ? SCHED_EOS : SCHED_CONTINUE;
 }
 
-static void take_token(const struct flown *flight, uint32_t row, struct asked *asked)
+/* Returns whether the result of the next row is due: its token was guessed, and is this one. */
+static bool take_token(const struct flown *flight, uint32_t row, struct asked *asked)
 {
+        const struct plan_row *rows = flight->rows, *next = &rows[row + 1];
+        bool goes_on = row + 1 < flight->count && is_drafted(next, rows) && below(3);
         struct request *request = &asked->core;
         bool is_ending = request->state == REQUEST_ENDING;
+        enum sched_verdict verdict = judge(asked);
 
         asked->held = !is_ending && asked->outside;
         if (!is_ending && !asked->held)
                 take_bytes(asked, (uint32_t)request->record_bytes_max);
+        if (is_drafted(&rows[row], rows)) {
+                asked->planned += !is_ending;
+                host.confirmed++;
+        }
         note(&(struct sched_event){ .kind = SCHED_RESULT,
                                     .plan = flight->number,
                                     .row = row,
-                                    .token = below(300),
-                                    .verdict = asked->held ? SCHED_LATER : judge(asked) });
+                                    .token = goes_on ? next->token : 300 + below(300),
+                                    .verdict = asked->held ? SCHED_LATER : verdict });
+        return goes_on && !asked->held && verdict == SCHED_CONTINUE;
 }
 
 /* Some of the tokens that are due come; or all of them. */
@@ -293,12 +333,42 @@ static void collect(void)
 
                 if (flight.rows[i].want == PLAN_SCORE)
                         take_score(asked, &flight.rows[i]);
-                else if (flight.rows[i].want == PLAN_LOGITS)
-                        take_token(&flight, i, asked);
+                else if (flight.rows[i].want == PLAN_LOGITS && !take_token(&flight, i, asked))
+                        while (i + 1 < flight.count && is_drafted(&flight.rows[i + 1], flight.rows))
+                                i++;
         }
         note(&(struct sched_event){ .kind = SCHED_DONE, .plan = flight.number });
         host.flights[0] = host.flights[1];
         host.flight_count--;
+}
+
+static bool is_due(const struct asked *asked)
+{
+        for (uint32_t i = 0; i < host.flight_count; i++)
+                for (uint32_t row = 0; row < host.flights[i].count; row++)
+                        if (host.flights[i].rows[row].sequence == &asked->core.sequence)
+                                return true;
+        return asked->held;
+}
+
+/* Tokens of drafts are below those that are not guessed. */
+static void draft_some(void)
+{
+        for (uint32_t i = 0; i < REQUESTS; i++) {
+                struct asked *asked = &host.requests[i];
+
+                asked->draft_count = 0;
+                if (!asked->alive || !asked->drafts || asked->core.state != REQUEST_DECODE ||
+                    is_due(asked) || !below(4))
+                        continue;
+                asked->draft_count = below(SCHED_DRAFT_MAX + 1);
+                for (uint32_t at = 0; at < asked->draft_count; at++)
+                        asked->draft[at] = below(300);
+                note(&(struct sched_event){ .kind = SCHED_DRAFT,
+                                            .request = &asked->core,
+                                            .tokens = asked->draft,
+                                            .draft_count = asked->draft_count });
+        }
 }
 
 /* ---- lives ---- */
@@ -314,6 +384,7 @@ static void step(bool reads)
                                             .free_bytes = host.capacity[i] - host.used[i] });
         }
         host.now_ns += STEP_NS;
+        draft_some();
         sched_next(host.sched, host.now_ns, &host.plan);
         sched_check(host.sched);
         host.stalled += host.plan.stalled > 0;
@@ -376,7 +447,7 @@ static uint64_t number_from(const char *name, uint64_t otherwise)
 static void each_token_of_a_prompt_is_scored_exactly_once(void **state)
 {
         uint64_t first = number_from("SMV_SCORING_FIRST", 1), scores = 0, preempted = 0,
-                 stalled = 0;
+                 stalled = 0, drafted = 0, confirmed = 0;
         uint64_t last = number_from("SMV_SCORING_SEEDS", 30), ended = 0, invalid = 0, answers = 0;
 
         (void)state;
@@ -388,13 +459,17 @@ static void each_token_of_a_prompt_is_scored_exactly_once(void **state)
                 ended += host.ended;
                 invalid += host.invalid;
                 answers += host.answers;
+                drafted += host.drafted;
+                confirmed += host.confirmed;
         }
         print_message("# %llu requests, %llu scores, %llu scored requests preempted, %llu plans "
-                      "with stalls, %llu not valid, %llu tokens from outside\n",
+                      "with stalls, %llu not valid, %llu tokens from outside, %llu rows of drafts, "
+                      "%llu of them confirmed\n",
                       (unsigned long long)ended, (unsigned long long)scores,
                       (unsigned long long)preempted, (unsigned long long)stalled,
-                      (unsigned long long)invalid, (unsigned long long)answers);
-        assert_true(scores && preempted && stalled && invalid && answers);
+                      (unsigned long long)invalid, (unsigned long long)answers,
+                      (unsigned long long)drafted, (unsigned long long)confirmed);
+        assert_true(scores && preempted && stalled && invalid && answers && confirmed);
 }
 
 int main(void)

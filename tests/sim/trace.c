@@ -24,13 +24,14 @@ static void tell_state(const struct sim *sim)
         const struct sched_conf *conf = &sim->conf;
 
         fprintf(stderr,
-                "%u slots, %u rows, %u blocks, %u of one user, who keeps %u; swap of %u, %u of one "
+                "%u slots, %u rows, %u of drafts, %u blocks, %u of one user, who keeps %u; swap of "
+                "%u, %u of one "
                 "user, %llu us a copy; depth %u; preemptions "
                 "%u "
                 "after %llu ms; %u blocks may be reserved; batches of %u in "
                 "%llu ms; gap %llu ms; window of %u, %u window pages, %u of one user\n",
-                conf->slots, conf->rows, conf->blocks, conf->user_blocks, conf->prefix.cached_max,
-                conf->prefix.swap_blocks, conf->prefix.swap_max,
+                conf->slots, conf->rows, conf->drafts, conf->blocks, conf->user_blocks,
+                conf->prefix.cached_max, conf->prefix.swap_blocks, conf->prefix.swap_max,
                 (unsigned long long)(conf->swap_copy_ns / 1000), conf->depth, conf->preemptions_max,
                 (unsigned long long)(conf->stall_preempt_ns / SIM_MS), conf->reserve_max,
                 conf->batch_size, (unsigned long long)(conf->batch_window_ns / SIM_MS),
@@ -128,6 +129,8 @@ static void trace_rows(struct sim *sim)
                 if (row->position < owner->core.sequence.token_count && is_read(sim, row))
                         print(sim, "; prefill %s %u..%u%s", owner->name, row->position,
                               row->position + n, row[n - 1].want == PLAN_LOGITS ? "*" : "");
+                else if (row->from_row == PLAN_TOKEN && n > 1)
+                        print(sim, "; decode %s %u+%u", owner->name, row->position, n - 1);
                 else if (row->from_row == PLAN_TOKEN)
                         print(sim, "; decode %s %u", owner->name, row->position);
                 else

@@ -575,6 +575,34 @@ static void answers_that_are_too_short_or_without_usage_are_counted(void **state
         load_result_deinit(&result);
 }
 
+/* A failed request counts only as failed. */
+static void guesses_are_counted_if_they_are_told(void **state)
+{
+        const struct metric *right = metric_find("drafts_right_percent");
+        const struct metric *tokens = metric_find("tokens_per_step");
+        struct load_result result;
+        struct figures f;
+        double value;
+
+        (void)state;
+        make_result(&result);
+        assert_int_equal(figures_of(&result, &(struct slo){ 0 }, &f), 0);
+        assert_false(metric_of(&f, right, &value));
+        assert_false(metric_of(&f, tokens, &value));
+        for (uint32_t i = 0; i < result.samples.count; i++) {
+                result.samples.at[i]->drafted = i == 2 ? 0 : 12;
+                result.samples.at[i]->drafts_right = i == 2 ? 0 : 6;
+        }
+        assert_int_equal(figures_of(&result, &(struct slo){ 0 }, &f), 0);
+        assert_int_equal(f.drafted, 24);
+        assert_int_equal(f.drafts_right, 12);
+        assert_true(metric_of(&f, right, &value));
+        assert_near(value, 50, 1e-12);
+        assert_true(metric_of(&f, tokens, &value));
+        assert_near(value, 23.0 / 11, 1e-12);
+        load_result_deinit(&result);
+}
+
 static void more_kinds_of_errors_than_there_is_space_for_are_one(void **state)
 {
         struct load_result result = { .seconds = 1 };
@@ -899,6 +927,7 @@ int main(void)
                 cmocka_unit_test(figures_count_from_when_requests_were_due),
                 cmocka_unit_test(the_token_that_ends_an_answer_takes_its_time),
                 cmocka_unit_test(answers_that_are_too_short_or_without_usage_are_counted),
+                cmocka_unit_test(guesses_are_counted_if_they_are_told),
                 cmocka_unit_test(more_kinds_of_errors_than_there_is_space_for_are_one),
                 cmocka_unit_test(reports_in_json_can_be_read),
                 cmocka_unit_test(each_sample_is_a_line_of_json),

@@ -191,7 +191,8 @@ static void write_status(const char *status)
 static void numbers_of_the_daemon_are_shown(void **state)
 {
         (void)state;
-        write_status("{\"rows\":9,\"requests\":{\"forks\":3,\"stalls\":4},"
+        write_status("{\"rows\":9,\"drafted\":12,\"drafts_right\":7,\"drafted_by_depth\":[8,4],"
+                     "\"drafts_right_by_depth\":[6,1],\"requests\":{\"forks\":3,\"stalls\":4},"
                      "\"blocks\":{\"shared\":5,\"total\":64,\"positions\":16},"
                      "\"step_rows\":{\"count\":5,\"le\":[1,2],\"buckets\":[3,4]},"
                      "\"latency\":{\"le\":[0.5,1],\"token_delivery_seconds\":"
@@ -200,6 +201,11 @@ static void numbers_of_the_daemon_are_shown(void **state)
         assert_true(has("samovar_ring_full_stalls_total 4"));
         assert_true(has("samovar_shared_blocks 5"));
         assert_true(has("samovar_cache_config_info{block_size=\"16\",num_gpu_blocks=\"64\"} 1"));
+        assert_true(has("samovar_spec_decode_num_draft_tokens_total 12"));
+        assert_true(has("samovar_spec_decode_num_accepted_tokens_total 7"));
+        assert_true(has("samovar_spec_decode_num_draft_tokens_per_pos_total{position=\"0\"} 8"));
+        assert_true(has("samovar_spec_decode_num_draft_tokens_per_pos_total{position=\"1\"} 4"));
+        assert_true(has("samovar_spec_decode_num_accepted_tokens_per_pos_total{position=\"1\"} 1"));
         assert_true(has("samovar_iteration_tokens_total_bucket{le=\"1\"} 3"));
         assert_true(has("samovar_iteration_tokens_total_bucket{le=\"2\"} 4"));
         assert_true(has("samovar_iteration_tokens_total_bucket{le=\"+Inf\"} 5"));

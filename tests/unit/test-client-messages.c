@@ -75,7 +75,7 @@ static void refuses_options_that_it_does_not_know(void **state)
         const struct smv_message message = { "user", "Tea?" };
         struct smv_generate g = { SMV_SIZE(smv_generate), .messages = &message,
                                   .message_count = 1 };
-        struct smv_fork f = { SMV_SIZE(smv_fork), .count = 1, .set = SMV_SET_ROW_TOP << 1 };
+        struct smv_fork f = { SMV_SIZE(smv_fork), .count = 1, .set = SMV_SET_DRAFT_TOKENS << 1 };
         uint8_t sent[64];
         struct wire w;
         uint32_t stream;
@@ -91,13 +91,13 @@ static void refuses_options_that_it_does_not_know(void **state)
         assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
         assert_string_equal(problem(w.client).message, "priority is 3; it may be 0 to 2");
         g.priority = SMV_PRIORITY_NORMAL;
-        g.set = SMV_SET_ROW_TOP << 1;
+        g.set = SMV_SET_DRAFT_TOKENS << 1;
         assert_int_equal(smv_generate(w.client, &g, &stream), -EINVAL);
         assert_string_equal(problem(w.client).message,
-                            "set has the bits 0x10000, which this library has not");
+                            "set has the bits 0x20000, which this library has not");
         assert_int_equal(smv_fork(w.client, 0, &f, &stream), -EINVAL);
         assert_string_equal(problem(w.client).message,
-                            "set has the bits 0x10000, which this library has not");
+                            "set has the bits 0x20000, which this library has not");
         assert_int_equal(sent_so_far(&w, sent, sizeof(sent)), 0);
         close_wire(&w);
 }

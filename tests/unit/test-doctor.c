@@ -407,10 +407,10 @@ static void rings_need_memfd(void **state)
 
 /* ---- processors ---- */
 
-static void the_instruction_set_follows_from_the_features(void **state)
+static void the_instruction_set_follows_from_vendor_and_features(void **state)
 {
         static const struct {
-                const char *features, *set;
+                const char *features, *set, *set_of_intel;
         } cases[] = {
                 { "", "c" },
                 { "sse2 avx2 fma", "c" },
@@ -419,12 +419,24 @@ static void the_instruction_set_follows_from_the_features(void **state)
                 { "fma avx2 f16c avx512f avx512bw avx512dq avx512vl", "avx2" },
                 { "fma avx2 f16c avx512f avx512bw avx512dq avx512vl avx512_vnni", "avx512" },
                 { "avx512_bf16 fma avx2 f16c avx512f avx512bw avx512dq avx512vl avx512_vnni",
-                  "avx512bf16" },
+                  "avx512bf16", "avx512" },
+                { "avx512_bf16 fma avx2 f16c avx512f avx512bw avx512dq avx512vl avx512_vnni "
+                  "amx_bf16 amx_tile amx_int8",
+                  "amx" },
+                { "fma avx2 f16c avx512f avx512bw avx512dq avx512vl avx512_vnni amx_bf16 amx_tile",
+                  "avx512" },
+                { "fma avx2 f16c amx_bf16 amx_tile amx_int8", "avx2" },
         };
 
         (void)state;
-        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-                assert_string_equal(instructions_for(cases[i].features), cases[i].set);
+        for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+                const char *intel = cases[i].set_of_intel;
+
+                assert_string_equal(instructions_for("AuthenticAMD", cases[i].features),
+                                    cases[i].set);
+                assert_string_equal(instructions_for("GenuineIntel", cases[i].features),
+                                    intel ? intel : cases[i].set);
+        }
 }
 
 /* The backend asks the processor itself; the doctor reads a file of the kernel. */
@@ -464,6 +476,12 @@ static void slow_instructions_are_a_warning(void **state)
         expect(rig, check_instructions, VERDICT_OK, "avx2", NULL);
         strcpy(rig->machine.daemon.backend, "cpu/c");
         expect(rig, check_instructions, VERDICT_WARN, "the daemon uses c", "isa");
+        write_file(rig, "/proc/cpuinfo",
+                   "model name\t: Tiled\nflags\t\t: avx2 fma f16c avx512f avx512bw avx512dq "
+                   "avx512vl avx512_vnni amx_tile amx_bf16 amx_int8\n");
+        strcpy(rig->machine.daemon.backend, "cpu/avx512");
+        expect(rig, check_instructions, VERDICT_WARN, "chooses amx, and the daemon uses avx512",
+               "arch_prctl");
         write_file(rig, "/proc/cpuinfo", "model name\t: Old\nflags\t\t: fpu\n");
         rig->machine.daemon.result = -ENOENT;
         expect(rig, check_instructions, VERDICT_WARN, "chooses c", "AVX2");
@@ -870,7 +888,7 @@ int main(void)
                 CASE(huge_pages_that_are_off_are_a_warning),
                 CASE(huge_pages_that_lie_idle_are_a_warning),
                 CASE(rings_need_memfd),
-                CASE(the_instruction_set_follows_from_the_features),
+                CASE(the_instruction_set_follows_from_vendor_and_features),
                 CASE(the_doctor_and_the_backend_choose_the_same),
                 CASE(slow_instructions_are_a_warning),
                 CASE(processors_are_counted_by_affinity_and_group),

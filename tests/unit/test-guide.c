@@ -131,7 +131,7 @@ static void masks_have_the_tokens_that_go_on_and_end_tokens_where_the_text_may_e
         (void)state;
         for (int round = 0; round < 300; round++) {
                 struct grammar *grammar = random_choices();
-                struct guide *guide = guide_new(grammar, trie, ends, 2);
+                struct guide *guide = guide_new(grammar, trie, ends, 2, 0);
                 char text[LONGEST + 4] = "";
                 uint32_t token;
 
@@ -153,8 +153,8 @@ static void a_copy_goes_its_own_way(void **state)
         (void)state;
         for (int round = 0; round < 300; round++) {
                 struct grammar *grammar = random_choices();
-                struct guide *guide = guide_new(grammar, trie, ends, 2);
-                struct guide *copy = guide_new(grammar, trie, ends, 2);
+                struct guide *guide = guide_new(grammar, trie, ends, 2, 0);
+                struct guide *copy = guide_new(grammar, trie, ends, 2, 0);
                 char text[LONGEST + 4] = "", other[LONGEST + 4];
                 uint32_t token;
 
@@ -183,7 +183,7 @@ static void a_copy_goes_its_own_way(void **state)
 static void without_end_tokens_a_whole_text_has_an_empty_mask(void **state)
 {
         struct grammar *grammar = compile("{\"choices\":[\"a\"]}", &grammar_limits_default);
-        struct guide *guide = guide_new(grammar, trie, NULL, 0);
+        struct guide *guide = guide_new(grammar, trie, NULL, 0, 0);
         uint32_t token = 0;
 
         (void)state;
@@ -219,8 +219,8 @@ static void expect_spent(struct guide *guide, struct guide *copy, const char *wh
 static void a_stream_whose_work_is_used_up_is_spent(void **state)
 {
         struct grammar *grammar = compile("{\"regex\":\"[abc]*\"}", &grammar_limits_default);
-        struct guide *guide = guide_new(grammar, trie, ends, 2);
-        struct guide *copy = guide_new(grammar, trie, ends, 2);
+        struct guide *guide = guide_new(grammar, trie, ends, 2, 0);
+        struct guide *copy = guide_new(grammar, trie, ends, 2, 0);
 
         (void)state;
         guide_begin(guide);
@@ -243,7 +243,7 @@ static void a_grammar_that_grows_too_large_is_spent(void **state)
                 .terms = 10000, .growth = 10000, .states = 200, .symbols = 10000, .fuel = 1000000
         };
         struct grammar *grammar = compile("{\"regex\":\"[abc]*a[abc]{14}\"}", &limits);
-        struct guide *guide = guide_new(grammar, trie, ends, 2);
+        struct guide *guide = guide_new(grammar, trie, ends, 2, 0);
 
         (void)state;
         guide_begin(guide);

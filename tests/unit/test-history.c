@@ -198,11 +198,11 @@ static void follow(const struct rules *rules, const struct one *o, size_t number
         assert_int_equal(history_new(rules, o->count, &old), 0);
         for (uint32_t count = o->answer; count <= o->count; count++) {
                 pick.mask = again.mask = NULL;
-                history_pick(old, o->tokens, count, o->answer, &pick);
+                history_pick(old, NULL, o->tokens, count, o->answer, &pick);
                 if (count < o->count && random_below(8))
                         continue;
                 assert_int_equal(history_new(rules, o->count, &new), 0);
-                history_pick(new, o->tokens, count, o->answer, &again);
+                history_pick(new, NULL, o->tokens, count, o->answer, &again);
                 expect_same(&pick, &again);
                 history_free(new);
                 assert_true(pick.edit_count <= RULES_EDITS_MAX);
@@ -260,7 +260,7 @@ static void a_token_must_be_legal_by_a_second_mask_too(void **state)
         assert_int_equal(rules_seal(rules), 0);
         assert_true(rules_need_history(rules));
         assert_int_equal(history_new(rules, 9, &history), 0);
-        history_pick(history, tokens, 2, 1, &pick);
+        history_pick(history, NULL, tokens, 2, 1, &pick);
         assert_int_equal(pick.mask[0] & 0xffff, 0xf7);
         history_free(history);
         rules_unref(rules);
@@ -309,7 +309,7 @@ static void the_power_of_dry_is_bounded(void **state)
         assert_int_equal(rules_new(&conf, &rules), 0);
         assert_int_equal(rules_seal(rules), 0);
         assert_int_equal(history_new(rules, 400, &history), 0);
-        history_pick(history, tokens, 400, 0, &pick);
+        history_pick(history, NULL, tokens, 400, 0, &pick);
         assert_int_equal(pick.edit_count, 1);
         assert_true(fabs(pick.edits[0].after / (0x1p-40 * pow(1.75, 158)) - 1) < 1e-6);
         history_free(history);

@@ -217,6 +217,21 @@ static void refuses_kv_bytes_that_do_not_fit_gpu_memory(void **state)
 
 /* ---- the swap ---- */
 
+/* Memory of drafts is not there for the pool. */
+static void drafts_count_in_the_memory_of_the_host(void **state)
+{
+        struct kv_size_conf conf = host;
+
+        (void)state;
+        conf.requested = 15 * GIB;
+        assert_int_equal(plan(&conf), 15 * GIB / BLOCK);
+        conf.drafts = GIB;
+        assert_int_equal(plan(&conf), 15 * GIB / BLOCK);
+        conf.drafts = GIB + MIB;
+        refuses(&conf,
+                "weights take 0.0 and activations 0.0 and drafts 1025.0; 1.0 MiB are missing");
+}
+
 static uint32_t plan_swap(const struct kv_size_conf *conf)
 {
         uint32_t blocks;
@@ -518,6 +533,7 @@ int main(void)
                 cmocka_unit_test(a_model_of_windows_only_has_blocks_without_bytes),
                 cmocka_unit_test(both_memories_have_space_for_their_part_of_blocks_and_windows),
                 cmocka_unit_test(windows_do_not_change_a_pool_without_them),
+                cmocka_unit_test(drafts_count_in_the_memory_of_the_host),
         };
 
         return cmocka_run_group_tests(tests, NULL, NULL);

@@ -36,6 +36,18 @@ static void value_is(const struct wire_row *row, double value, bool taken)
                 expect_refused(&body, SMV_BAD_VALUE, row->name);
 }
 
+/* Otherwise an error would name another field. */
+static void each_row_is_at_the_number_of_its_field(void **state)
+{
+        const struct wire_row *row;
+        uint32_t i = 0;
+
+        (void)state;
+        for (; (row = wire_row(i)); i++)
+                assert_int_equal(row->field, i);
+        assert_int_equal(i, WIRE_FIELD_N);
+}
+
 static void enforces_the_range_of_every_number(void **state)
 {
         const struct wire_row *row;
@@ -71,7 +83,7 @@ static void enforces_the_range_of_every_number(void **state)
                         value_is(row, 1e308, false);
                 }
         }
-        assert_int_equal(walked, 46);
+        assert_int_equal(walked, 47);
 }
 
 static void accepts_no_tokens_only_with_the_scores_of_a_prompt(void **state)
@@ -901,6 +913,7 @@ static int write_seeds(const char *directory)
 int main(int argc, char **argv)
 {
         const struct CMUnitTest tests[] = {
+                cmocka_unit_test(each_row_is_at_the_number_of_its_field),
                 cmocka_unit_test(enforces_the_range_of_every_number),
                 cmocka_unit_test(accepts_no_tokens_only_with_the_scores_of_a_prompt),
                 cmocka_unit_test(a_text_behind_reasoning_needs_a_limit),

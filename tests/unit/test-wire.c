@@ -81,6 +81,9 @@ static void decodes_every_field_unchanged(void **state)
         assert_int_equal(request.reasoning_max, 100);
         assert_int_equal(request.reasoning_end.count, 11);
         assert_memory_equal(request.reasoning_end.bytes, "Time is up.", 11);
+        assert_int_equal(request.prediction.count, 8);
+        assert_memory_equal(request.prediction.bytes, "The end.", 8);
+        assert_int_equal(request.draft_tokens, 5);
         wire_release(&request);
         wire_release(&request); /* a second time is nothing */
 

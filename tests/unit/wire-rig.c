@@ -255,7 +255,7 @@ void put_everything(struct body *body)
 {
         struct wire_writer *writer = &body->writer;
 
-        body_begin(body, 26);
+        body_begin(body, 28);
         wire_put_text(writer, "model");
         wire_put_text(writer, "tiny");
         wire_put_text(writer, "tokens");
@@ -309,6 +309,10 @@ void put_everything(struct body *body)
         wire_put_uint(writer, 100);
         wire_put_text(writer, "reasoning_end");
         wire_put_text(writer, "Time is up.");
+        wire_put_text(writer, "prediction");
+        wire_put_text(writer, "The end.");
+        wire_put_text(writer, "draft_tokens");
+        wire_put_uint(writer, 5);
         wire_put_text(writer, "op"); /* last: the order of pairs is free */
         wire_put_text(writer, "generate");
         wire_put_text(writer, "id");
