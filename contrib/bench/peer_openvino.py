@@ -10,8 +10,8 @@ from pathlib import Path
 from peer import BATCH_PROMPT, BATCHES, LEAVINGS, PROMPT, Failed, hopeful
 
 # Properties of the CPU plugin.  It may keep the default of its KV cache, which is bytes.
-VARIANTS = {"openvino f32": {"INFERENCE_PRECISION_HINT": "f32"},
-            "openvino bf16": {"INFERENCE_PRECISION_HINT": "bf16"}}
+PRECISIONS = ("f32", "bf16")
+VARIANTS = {f"openvino {precision}": {"INFERENCE_PRECISION_HINT": precision} for precision in PRECISIONS}
 BLOCK = 32  # positions in a block of its KV cache
 MISSING = "unordered_map::at"  # its message for any missing key
 SIZES_NEEDED = 5  # times the model's file: memory that a child takes at most, while it loads
@@ -91,9 +91,10 @@ class PeerOpenVino:
     """OpenVINO by way of a Python that has openvino-genai.  measure() is as Peer.measure().  The children
     of a model stay, with the model in memory, until another model is measured or memory is short."""
 
-    def __init__(self, python, threads, tokens, reads=None):
-        """`reads`: a file that it reads instead of the model that is measured."""
+    def __init__(self, python, threads, tokens, reads=None, precision=None):
+        """`reads`: a file that it reads instead of the model that is measured.  `precision`: the only one."""
         self.python, self.threads, self.tokens, self.reads = python, threads, tokens, reads
+        self.variants = [f"openvino {precision}"] if precision else list(VARIANTS)
         self.model, self.children = None, {}  # a child is None if it could not start
         self.told = set()  # what was said of this model
         self.asked_again = {}  # names of variants, by part, of this model
@@ -147,7 +148,7 @@ class PeerOpenVino:
             self.close()
             self.model = model
         again, found = self.asked_again.get(part), {}
-        for name in VARIANTS:
+        for name in self.variants:
             if again is not None and name not in again:
                 continue
             if name not in self.children:

@@ -304,16 +304,20 @@ class TestPeer(unittest.TestCase):
         self.assertEqual(len(rows), 10)
         self.assertTrue(all(value > 0 for value in rows.values()))
 
-    def openvino(self, model, *parts):
-        """What the peer says of these parts of a model, with stand-ins for its packages."""
+    @contextlib.contextmanager
+    def openvino_of_stand_ins(self, **options):
         with tempfile.TemporaryDirectory() as folder:
             for name, text in STAND_INS.items():
                 (Path(folder) / f"{name}.py").write_text(text)
             with mock.patch.dict(os.environ, {"PYTHONPATH": folder}):
-                theirs = peer_openvino.PeerOpenVino(sys.executable, 1, 32)
-                told = [list(theirs.measure(model, part)) for part in parts]
+                theirs = peer_openvino.PeerOpenVino(sys.executable, 1, 32, **options)
+                yield theirs
                 theirs.close()
-        return told
+
+    def openvino(self, model, *parts, **options):
+        """What the peer says of these parts of a model, with stand-ins for its packages."""
+        with self.openvino_of_stand_ins(**options) as theirs:
+            return [list(theirs.measure(model, part)) for part in parts]
 
     def test_openvino_measures_the_rows_of_bench_cpu(self):
         told = self.openvino("m", "one stream", "batch", "prompt", "sampler")
@@ -334,6 +338,21 @@ class TestPeer(unittest.TestCase):
                            ("slow", "8 prompts of 128 and 2 tokens each took 4 steps")):
             with self.subTest(model):
                 self.assertEqual(self.openvino(model, "batch of 8")[0], [("openvino f32", None, why)])
+
+    def test_openvino_reads_another_file_and_one_precision_when_told(self):
+        told = self.openvino("refused", "one stream", reads="m", precision="bf16")
+        self.assertEqual([(variant, row) for variant, row, _ in told[0]], [("openvino bf16", "one stream")])
+
+    def test_openvino_ends_a_child_for_the_next_one_where_memory_is_short(self):
+        with tempfile.NamedTemporaryFile() as model:
+            model.write(b"1234")
+            model.flush()
+            for available, kept in ((20, 2), (19, 1), (None, 2)):
+                with self.subTest(available), self.openvino_of_stand_ins() as theirs, \
+                        mock.patch.object(peer_openvino, "memory_available", return_value=available):
+                    told = list(theirs.measure(model.name, "one stream"))
+                    self.assertEqual([variant for variant, _, _ in told], list(peer_openvino.VARIANTS))
+                    self.assertEqual(len(theirs.children), kept)
 
     def test_openvino_wants_a_python_with_its_packages(self):
         for wrong in ("/nonexistent/python", "/bin/false"):
