@@ -31,6 +31,13 @@ static uint32_t ask(const struct other_user *other_user, const struct question *
         return answer.cached_tokens;
 }
 
+/* Its prefix and its own part begin as no others do, so no block of others continues them. */
+static void draw_question(struct question *question)
+{
+        random_prompt(question->tokens, PREFIX);
+        random_prompt(question->tokens + PREFIX, OWN);
+}
+
 /* Asks with an end that no user has asked with before. */
 static uint32_t ask_otherwise(const struct other_user *other_user, struct question *question)
 {
@@ -71,14 +78,14 @@ static void other_users_find_a_published_prompt_until_it_is_revoked(void **state
 
         assert_int_equal(chmod(fixture->directory, 0711), 0);
         START_DAEMON(fixture, OPEN, "--publish");
-        random_prompt(question.tokens, question.count);
+        draw_question(&question);
         alice = other_user_start(fixture, ALICE, 0);
         bob = other_user_start(fixture, BOB, 0);
 
         hers = question;
         assert_int_equal(ask(&alice, &hers), 0);
         assert_int_equal(ask(&bob, &question), 0); /* not yet */
-        random_prompt(question.tokens, question.count);
+        draw_question(&question);
         hers = question;
         assert_int_equal(ask(&alice, &hers), 0);
         /* her own blocks are not the public ones */
@@ -105,7 +112,7 @@ static void only_group_members_find_a_prompt_published_to_the_group(void **state
 
         assert_int_equal(chmod(fixture->directory, 0711), 0);
         START_DAEMON(fixture, OPEN, "--publish");
-        random_prompt(question.tokens, question.count);
+        draw_question(&question);
         alice = other_user_start(fixture, ALICE, GROUP);
         bob = other_user_start(fixture, BOB, GROUP);
         carol = other_user_start(fixture, CAROL, 0);
@@ -134,7 +141,7 @@ static void a_published_prompt_stays_until_its_last_publisher_leaves(void **stat
 
         assert_int_equal(chmod(fixture->directory, 0711), 0);
         START_DAEMON(fixture, OPEN, "--publish");
-        random_prompt(question.tokens, question.count);
+        draw_question(&question);
         alice = other_user_start(fixture, ALICE, 0);
         bob = other_user_start(fixture, BOB, 0);
         carol = other_user_start(fixture, CAROL, 0);

@@ -15,10 +15,10 @@
 
 #define SAMPLE_MS 5000u /* many times the difference that the classes of users make */
 
-/* Each flood alone would take all slots. */
+/* Each flood alone would take all slots. Drafts could make the tokens of one cheaper. */
 #define FEW_SLOTS                                                                                  \
         MANY_CONNECTS, "--threads", "1", "--max-seqs", "4", "--kv-bytes", "2M", "--socket-mode",   \
-                "0666"
+                "0666", "--draft", "off"
 
 static const struct want normal = { .prompt = "What have they left for me?",
                                     .max_tokens = 60,
