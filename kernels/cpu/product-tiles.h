@@ -246,7 +246,7 @@ static uint64_t slices_walk(const struct piece *p, uint32_t most, slice_work *wo
 
 /* The number of rows from which tiles are faster; BF16: always, because vectors give other bits. */
 static const uint16_t tiled_from[ROW_TYPE_N] = {
-        [ROW_BF16] = 1, [ROW_Q8_0] = 49, [ROW_Q4_0] = 25, [ROW_Q4_K] = 25, [ROW_Q6_K] = 201,
+        [ROW_BF16] = 1, [ROW_Q8_0] = 49, [ROW_Q4_0] = 49, [ROW_Q4_K] = 49, [ROW_Q6_K] = 201,
 };
 
 static void product(const struct piece *p, float *out)
