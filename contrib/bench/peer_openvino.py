@@ -14,7 +14,7 @@ PRECISIONS = ("f32", "bf16")
 VARIANTS = {f"openvino {precision}": {"INFERENCE_PRECISION_HINT": precision} for precision in PRECISIONS}
 BLOCK = 32  # positions in a block of its KV cache
 MISSING = "unordered_map::at"  # its message for any missing key
-SIZES_NEEDED = 5  # times the model's file: memory that a child takes at most, while it loads
+SIZES_NEEDED = 5  # times the model's file: more memory than a child takes while it loads
 
 
 def requests(tokens):
